@@ -50,7 +50,7 @@ def describe(found: Documented, path: Sequence[str], *, recursive: bool = False)
         yield from _choices(schema, "")
         yield ""
     yield "DESCRIPTION:"
-    yield from _paragraph(schema.get("description", "The server does not describe it."), "    ")
+    yield from _paragraph(schema.get("description", "The server does not describe it."))
     yield ""
     fields = _fields(schema)
     if fields:
@@ -97,7 +97,7 @@ def _list(schema: Schema) -> Iterator[str]:
     for name, field in _fields(schema).items():
         yield f"  {name}\t<{_type(field)}>{' -required-' if name in required else ''}"
         yield from _choices(field, "    ")
-        yield from _paragraph(field.get("description", ""), "    ")
+        yield from _paragraph(field.get("description", ""))
         yield ""
 
 
@@ -115,5 +115,6 @@ def _choices(schema: Schema, indent: str) -> Iterator[str]:
         yield f"{indent}default: {schema['default']}"
 
 
-def _paragraph(text: str, indent: str) -> list[str]:
+def _paragraph(text: str) -> list[str]:
+    indent = " " * 4
     return textwrap.wrap(text, _WIDTH, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)

@@ -79,7 +79,6 @@ def apply_manifests(
     prune: bool = False,
     force: bool = False,
     skip_unsupported: bool = False,
-    now: datetime | None = None,
 ) -> ApplyResult:
     """Store the documents of a YAML text, all or none; each replaces the object of its name.
 
@@ -98,7 +97,6 @@ def apply_manifests(
         prune=prune,
         force=force,
         skip_unsupported=skip_unsupported,
-        now=now,
     )
 
 
@@ -113,7 +111,6 @@ def apply_documents(
     force: bool = False,
     skip_unsupported: bool = False,
     as_cluster: bool = False,
-    now: datetime | None = None,
 ) -> ApplyResult:
     """Apply documents that were read already, perhaps from several files; see `apply_manifests`.
 
@@ -133,7 +130,7 @@ def apply_documents(
         require_not_mirrored(cluster)
     _check_policies(cluster, access, objects)
     actor = user.get_username() if user is not None else LOCAL_ACTOR
-    now = now or timezone.now()
+    now = timezone.now()
     try:
         with transaction.atomic():
             lock_applies(cluster, against_decisions=prune)

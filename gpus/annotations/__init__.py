@@ -27,11 +27,8 @@ from gpus.annotations.inventory import (
     decode_cordoned,
     decode_devices,
     decode_pair_scores,
-    encode_cordoned,
-    encode_devices,
-    encode_pair_scores,
 )
-from gpus.annotations.lock import MUTEX_LOCK, NodeLock, handshake_request, plugin_answers
+from gpus.annotations.lock import MUTEX_LOCK, NodeLock, plugin_answers
 from gpus.annotations.node import NodeDevices, count_scores, node_devices
 from gpus.annotations.owned import owned_annotations
 
@@ -53,12 +50,8 @@ __all__ = [
     "decode_mig_allocations",
     "decode_pair_scores",
     "encode_containers",
-    "encode_cordoned",
-    "encode_devices",
     "encode_mig_allocations",
-    "encode_pair_scores",
     "found_allocation",
-    "handshake_request",
     "node_devices",
     "owned_annotations",
     "pinned_devices",

@@ -6,9 +6,8 @@ profile contains its slices and its memory in GiB, and its value is the device p
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -38,22 +37,6 @@ def decode_devices_drs(text: str, vendor: str, node: str, *, as_hami: bool = Fal
         raise AnnotationError("devices is not an array")
     devices = (_device(entry, f"device {number}", profiles, vendor, node) for number, entry in enumerate(entries))
     return tuple(replace(device, cores_percent=100) if as_hami else device for device in devices)
-
-
-def encode_devices_drs(devices: Iterable[Device]) -> str:
-    """Return the value of `enflame.com/gcu-drs-capacity`; all devices of a node have the same profiles."""
-    entries = []
-    profiles: dict[str, str] = {}
-    for device in devices:
-        entries.append(
-            {
-                "index": str(device.index),
-                "minor": device.attributes.get(MINOR, str(device.index)),
-                "capacity": device.slots,
-            }
-        )
-        profiles |= {profile.name: profile_id(device, profile.name) for profile in device.mig_profiles}
-    return json.dumps({"devices": entries, "profiles": profiles}, separators=(",", ":"))
 
 
 def assigned_slices(text: str) -> dict[str, int]:

@@ -6,13 +6,12 @@ JSON leaves out every key that is zero, false or empty: an absent `health` means
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from gpus.annotations.enflame import decode_devices_drs, encode_devices_drs
+from gpus.annotations.enflame import decode_devices_drs
 from gpus.annotations.errors import AnnotationError
 from gpus.annotations.json_text import load_json
 from scheduling.model.device import HAMI_CORE_MODE, Device, MigPlacement, MigProfile
@@ -26,37 +25,9 @@ _TRUE, _FALSE = (
 _INT32 = range(-(2**31), 2**31)
 
 
-def encode_devices_json(devices: Iterable[Device]) -> str:
-    """Return the value of a JSON register annotation."""
-    return json.dumps([_device_object(device) for device in devices], separators=(",", ":"))
-
-
 def decode_devices_json(text: str, vendor: str) -> tuple[Device, ...]:
     """Read a JSON register annotation. Raises AnnotationError, for the whole node, at the first malformed device."""
     return tuple(_device_from_object(entry, f"device {number}", vendor) for number, entry in enumerate(_objects(text)))
-
-
-def encode_devices_string(devices: Iterable[Device]) -> str:
-    """Return the value of a string register annotation, nine fields per device. Raises AnnotationError for a
-    separator."""
-    parts = []
-    for device in devices:
-        for text in (device.uuid, device.type, device.mode):
-            if _SEPARATORS.search(text):
-                raise AnnotationError(f"{text!r} contains a separator (, : ;), which this encoding cannot represent")
-        fields = (
-            device.uuid,
-            device.slots,
-            device.memory_mib,
-            device.cores_percent,
-            device.type,
-            device.numa,
-            "true" if device.health else "false",
-            device.index,
-            device.mode,
-        )
-        parts.append(",".join(str(field) for field in fields) + ":")
-    return "".join(parts)
 
 
 def decode_devices_string(text: str, vendor: str) -> tuple[Device, ...]:
@@ -92,26 +63,6 @@ def decode_devices_string(text: str, vendor: str) -> tuple[Device, ...]:
 
 
 _METAX_ATTRIBUTES = {"bdf": "bdf", "qosPolicy": "QosPolicy", "linkZone": "LinkZone"}
-
-
-def encode_devices_metax(devices: Iterable[Device]) -> str:
-    """Return the value of MetaX' `metax-tech.com/node-gpu-devices`. Like all register annotations it leaves out
-    zeros."""
-    found = []
-    for device in devices:
-        extras = {key: device.attributes.get(name) for key, name in _METAX_ATTRIBUTES.items()}
-        everything: dict[str, Any] = {
-            "uuid": device.uuid,
-            "model": device.type,
-            "totalDevCount": device.slots,
-            "totalCompute": device.cores_percent,
-            "totalVRam": device.memory_mib,
-            "numa": device.numa,
-            "healthy": device.health,
-            **{key: int(value) if key == "linkZone" and value else value for key, value in extras.items()},
-        }
-        found.append({key: value for key, value in everything.items() if value})
-    return json.dumps(found, separators=(",", ":"))
 
 
 def decode_devices_metax(text: str, vendor: str) -> tuple[Device, ...]:
@@ -173,25 +124,6 @@ def decode_devices(text: str, vendor: DeviceVendor, node: str) -> tuple[Device, 
     return devices
 
 
-def encode_devices(devices: Iterable[Device], vendor: DeviceVendor) -> str:
-    """Write a vendor's register annotation in its own encoding. Raises AnnotationError."""
-    if vendor.inventory is InventoryEncoding.DRS_JSON:
-        return encode_devices_drs(devices)
-    if vendor.inventory is InventoryEncoding.STRING:
-        return encode_devices_string(devices)
-    if vendor.inventory is InventoryEncoding.METAX_JSON:
-        return encode_devices_metax(devices)
-    return encode_devices_json(devices)
-
-
-def encode_pair_scores(devices: Iterable[Device]) -> str:
-    """Return the value of `hami.io/node-nvidia-score`: link scores of every device to the others."""
-    return json.dumps(
-        [{"uuid": device.uuid, "score": dict(sorted(device.pair_scores.items()))} for device in devices],
-        separators=(",", ":"),
-    )
-
-
 def decode_pair_scores(text: str) -> dict[str, dict[str, int]]:
     """Read `hami.io/node-nvidia-score`: UUID -> other UUID -> score. Raises AnnotationError."""
     scores: dict[str, dict[str, int]] = {}
@@ -208,39 +140,6 @@ def decode_pair_scores(text: str) -> dict[str, dict[str, int]]:
 def decode_cordoned(text: str) -> frozenset[str]:
     """Read `hami.io/device-cordon`: UUIDs separated by commas."""
     return frozenset(uuid for uuid in (part.strip() for part in text.split(",")) if uuid)
-
-
-def encode_cordoned(uuids: Iterable[str]) -> str:
-    """Write `hami.io/device-cordon`."""
-    return ",".join(sorted(uuids))
-
-
-def _device_object(device: Device) -> dict[str, Any]:
-    everything = {
-        "id": device.uuid,
-        "index": device.index,
-        "count": device.slots,
-        "devmem": device.memory_mib,
-        "devcore": device.cores_percent,
-        "type": device.type,
-        "numa": device.numa,
-        "mode": device.mode,
-        "migProfiles": [_profile_object(profile) for profile in device.mig_profiles],
-        "health": device.health,
-    }
-    return {key: value for key, value in everything.items() if value}
-
-
-def _profile_object(profile: MigProfile) -> dict[str, Any]:
-    placements = [{"start": place.start, "size": place.size} for place in profile.placements]
-    everything = {
-        "name": profile.name,
-        "memoryMB": profile.memory_mib,
-        "core": profile.cores_percent,
-        "sliceCount": profile.slice_count,
-        "placements": placements,
-    }
-    return {key: value for key, value in everything.items() if value}
 
 
 def _objects(text: str) -> list[dict[str, Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, datetime
 
 from gpus.annotations.errors import AnnotationError
 from scheduling.model.times import rfc3339
@@ -13,7 +13,6 @@ MUTEX_LOCK = "hami.io/mutex.lock"
 LOCK_TIMEOUT_SECONDS = 300.0
 HANDSHAKE_TIMEOUT_SECONDS = 60.0
 
-_REQUESTING = "Requesting_"
 _HANDSHAKE_TIME = "%Y-%m-%d %H:%M:%S"
 
 
@@ -62,12 +61,7 @@ class NodeLock:
         return bool(self.pod) and not holder_exists
 
 
-def handshake_request(now: float, zone: tzinfo = UTC) -> str:
-    """Return the value that requests a sign of life from a device plugin; its time has no time zone."""
-    return _REQUESTING + datetime.fromtimestamp(now, zone).strftime(_HANDSHAKE_TIME)
-
-
-def plugin_answers(handshake: str | None, allocatable_count: int, now: float, zone: tzinfo = UTC) -> bool:
+def plugin_answers(handshake: str | None, allocatable_count: int, now: float) -> bool:
     """Return whether a vendor's device plugin on a node counts as alive (HAMi's rule).
 
     A request younger than 60 s, or an unreadable one, leaves it alive; with an older one it is alive while the node
@@ -81,7 +75,7 @@ def plugin_answers(handshake: str | None, allocatable_count: int, now: float, zo
     if match is None:
         return True
     try:
-        asked = datetime.strptime(match[1], _HANDSHAKE_TIME).replace(tzinfo=zone).timestamp()
+        asked = datetime.strptime(match[1], _HANDSHAKE_TIME).replace(tzinfo=UTC).timestamp()
     except ValueError:
         return True
     return now - asked < HANDSHAKE_TIMEOUT_SECONDS or allocatable_count > 0

@@ -22,6 +22,7 @@ in the demo the GPUs must be exhausted first.
 """
 _FAILING_SHARE = "0.01"
 _LOW_PRIORITY = "low-priority"
+_SWING_SECONDS = 7_200.0
 _MAX_LOW_PRIORITY_SECONDS = 300.0  # a longer job would be preempted again and again, and never end
 
 
@@ -169,7 +170,7 @@ def _device_limits(shape: Shape, chance: random.Random) -> dict[str, str]:
     }
 
 
-def busier_tenant_share(seconds: float, period_seconds: float = 7_200.0) -> float:
+def busier_tenant_share(seconds: float) -> float:
     """Return the share of the tenant Research in the arrivals at a moment of the cluster's time. It swings, so that
     each tenant lends, borrows and reclaims."""
-    return 0.5 + 0.15 * math.sin(2 * math.pi * seconds / period_seconds)
+    return 0.5 + 0.15 * math.sin(2 * math.pi * seconds / _SWING_SECONDS)

@@ -35,22 +35,22 @@ _FIRST_PAUSE: Final = timedelta(seconds=10)
 _log = logging.getLogger(__name__)
 
 
-def deliver(now: datetime, limit: int = MAX_AT_ONCE) -> int:
-    """Send at most `limit` due deliveries; return how many were sent.
+def deliver(now: datetime) -> int:
+    """Send at most `MAX_AT_ONCE` due deliveries; return how many were sent.
 
     One process does this at a time. A delivery that is known not to have arrived is retried with growing pauses.
     Receivers are chosen by users and may be slow: they block one thread of the push worker, and delay other users by
     one answer each.
     """
     with try_lock(LockedWork.DELIVERIES) as mine:
-        return _deliver(now, limit) if mine else 0
+        return _deliver(now) if mine else 0
 
 
-def _deliver(now: datetime, limit: int) -> int:
+def _deliver(now: datetime) -> int:
     sent = 0
     turns, seconds = Counter[int](), defaultdict[int, float](float)
     waiting: set[int] = set()
-    for _ in range(limit):
+    for _ in range(MAX_AT_ONCE):
         delivery = _claim(now, waiting)
         if delivery is None:
             break

@@ -141,7 +141,6 @@ _WORKLOAD_VERSIONS = ("kueue.x-k8s.io/v1beta1", "kueue.x-k8s.io/v1beta2")
 def workload_specs(
     document: Mapping[str, Any],
     index: int = 0,
-    default_namespace: str | None = None,
     objects: ClusterObjects | None = None,
     *,
     queue_required: bool = True,
@@ -154,9 +153,8 @@ def workload_specs(
     `UnsupportedKind`; a job without a queue is a mistake if one is required.
     """
     report = ValidationReport(index)
-    content = _with_namespace(document, default_namespace)
-    kind, api_version = content.get("kind"), content.get("apiVersion")
-    top = FieldReader(report, "", content)
+    kind, api_version = document.get("kind"), document.get("apiVersion")
+    top = FieldReader(report, "", document)
     top.ignore("apiVersion", "kind")
     if kind == "Workload" and api_version in _WORKLOAD_VERSIONS:
         specs = [read_workload(top, str(api_version).rpartition("/")[2])]
@@ -188,10 +186,3 @@ def workload_specs(
 
 def _name(job: JobManifest) -> str:
     return generated_name(job.meta.name) if job.meta.generate_name else job.meta.name
-
-
-def _with_namespace(document: Mapping[str, Any], namespace: str | None) -> Mapping[str, Any]:
-    metadata = document.get("metadata")
-    if namespace is None or not isinstance(metadata, Mapping) or metadata.get("namespace"):
-        return document
-    return {**document, "metadata": {**metadata, "namespace": namespace}}

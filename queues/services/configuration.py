@@ -43,7 +43,6 @@ def apply_json(
     merge: bool = False,
     precondition: Precondition | None = None,
     unread_is_refused: bool = False,
-    now: datetime | None = None,
 ) -> Applied:
     """Store one configuration object from our JSON; with `merge` the body is a merge patch.
 
@@ -53,7 +52,7 @@ def apply_json(
     may change its objects.
     """
     require_not_mirrored(cluster)
-    now = now or timezone.now()
+    now = timezone.now()
     report = ValidationReport()
     key = ObjectMeta(name, namespace).key
     with transaction.atomic():
@@ -130,7 +129,6 @@ def delete_object(
     *,
     actor: str,
     precondition: Precondition | None = None,
-    now: datetime | None = None,
 ) -> str:
     """Delete a configuration object at once or, if it is in use, once it is unused (Kueue's finalizer).
 
@@ -147,7 +145,7 @@ def delete_object(
             row = _rows(cluster, KINDS[kind], [ObjectMeta(name, namespace)]).get(key)
             if row is not None:
                 precondition.check(kind, key, row.generation, row.changed_by)
-        waiting = delete_objects(cluster, KINDS[kind], [key], actor=actor, now=now)
+        waiting = delete_objects(cluster, KINDS[kind], [key], actor=actor)
     if waiting is None:
         raise NotFound(f"There is no {kind} {key} in cluster {cluster.name}.")
     return waiting.get(key, "")

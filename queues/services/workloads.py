@@ -267,7 +267,6 @@ def set_aside(
     until: datetime,
     why: str,
     *,
-    actor: str = "scheduler",
     now: datetime | None = None,
 ) -> list[tuple[str, str]]:
     """Keep workloads out of their queues until a given time, because the scheduler could not decide on them or could
@@ -292,7 +291,7 @@ def set_aside(
         event_type="Warning",
     )
     with transaction.atomic():
-        return [*_take(cluster, keys, waiting, actor, now), *_take(cluster, keys, holding, actor, now)]
+        return [*_take(cluster, keys, waiting, "scheduler", now), *_take(cluster, keys, holding, "scheduler", now)]
 
 
 def record_pods_ready(

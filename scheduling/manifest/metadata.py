@@ -60,7 +60,6 @@ def read_metadata(
     top: FieldReader,
     *,
     namespaced: bool,
-    default_namespace: str = DEFAULT_NAMESPACE,
     name_syntax: Syntax = dns_subdomain,
     nameless: bool = False,
 ) -> ObjectMeta:
@@ -74,7 +73,7 @@ def read_metadata(
     uid, version = (str(fields.content.get(key) or "") for key in ("uid", "resourceVersion"))
     generated = not fields.has("name") and fields.has("generateName")
     name = _read_name(fields, generated, name_syntax, required=not nameless)
-    namespace = _read_namespace(fields, namespaced, default_namespace)
+    namespace = _read_namespace(fields, namespaced)
     meta = ObjectMeta(name, namespace, *read_labels_and_annotations(fields), generated, uid, version)
     fields.close()
     return meta
@@ -106,9 +105,9 @@ def _read_name(fields: FieldReader, generated: bool, syntax: Syntax, *, required
     return fields.text("generateName", syntax=generate_name_prefix)[:_MAX_GENERATED_PREFIX]
 
 
-def _read_namespace(fields: FieldReader, namespaced: bool, default: str) -> str:
+def _read_namespace(fields: FieldReader, namespaced: bool) -> str:
     if namespaced:
-        return fields.text("namespace", default, syntax=dns_label)
+        return fields.text("namespace", DEFAULT_NAMESPACE, syntax=dns_label)
     if fields.take("namespace"):
         fields.error(
             "namespace",

@@ -20,11 +20,8 @@ from gpus.annotations import (
     decode_mig_allocations,
     decode_pair_scores,
     encode_containers,
-    encode_cordoned,
     encode_mig_allocations,
-    encode_pair_scores,
     found_allocation,
-    handshake_request,
     node_devices,
     plugin_answers,
     pod_annotations,
@@ -32,12 +29,17 @@ from gpus.annotations import (
 from gpus.annotations.inventory import (
     decode_devices_json,
     decode_devices_string,
-    encode_devices_json,
-    encode_devices_string,
 )
 from gpus.vendors import VENDORS
 from scheduling.model.device import Device, DeviceSlice, MigInstance, MigPlacement, MigProfile
 from scheduling.model.placement import PodPlacement
+from tests.gpus.register_annotations import (
+    encode_cordoned,
+    encode_devices_json,
+    encode_devices_string,
+    encode_pair_scores,
+    handshake_request,
+)
 
 NAMES = st.text(alphabet=st.characters(codec="ascii", exclude_characters=",:;", categories=("L", "N", "P")), min_size=1)
 AMOUNTS = st.integers(0, 2**31 - 1)

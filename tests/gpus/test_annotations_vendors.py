@@ -14,11 +14,10 @@ from gpus.annotations import AnnotationError, found_allocation, pod_annotations,
 from gpus.annotations.enflame import (
     assigned_slices,
     decode_devices_drs,
-    encode_devices_drs,
     held_profile,
     profile_id,
 )
-from gpus.annotations.inventory import decode_devices_metax, encode_devices_metax
+from gpus.annotations.inventory import decode_devices_metax
 from gpus.vendors import (
     AMD,
     AWS_NEURON,
@@ -32,6 +31,7 @@ from gpus.vendors import (
 from scheduling.model.device import Device, DeviceSlice
 from scheduling.model.placement import PodPlacement
 from scheduling.model.vendor import DeviceVendor
+from tests.gpus.register_annotations import encode_devices_drs, encode_devices_metax
 
 BY_WORD = {vendor.common_word: vendor for vendor in VENDORS}
 NAMES = st.text(alphabet=st.characters(codec="ascii", categories=("L", "N")), min_size=1, max_size=20)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gpus.annotations import count_scores, encode_devices, node_devices, pod_annotations
+from gpus.annotations import count_scores, node_devices, pod_annotations
 from gpus.annotations.enflame import decode_devices_drs
 from gpus.vendors import (
     VENDORS,
@@ -18,6 +18,7 @@ from scheduling.model.device import PERCENTAGE_UNSET, Device, DeviceRequest
 from scheduling.model.node import CountScores, Node
 from scheduling.model.placement import DeviceConstraints, Placement, PodDeviceRequest, PodSetToPlace
 from scheduling.model.vendor import DeviceVendor, InventoryEncoding
+from tests.gpus.register_annotations import encode_devices
 
 DRS = '{"devices":[{"index":"0","minor":"3","capacity":6}],"profiles":{"1g.6gb":"0","3g.20gb":"1","6g.40gb":"2"}}'
 BY_WORD = {vendor.common_word: vendor for vendor in VENDORS}

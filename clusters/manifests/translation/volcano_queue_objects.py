@@ -52,7 +52,7 @@ _MAX_RESOURCES: Final = 64
 """Resources of a group of quotas, as in Kueue."""
 
 
-def translate_queues(queues: Sequence[Mapping[str, Any]], flavor: str = FLAVOR) -> list[Translation]:
+def translate_queues(queues: Sequence[Mapping[str, Any]]) -> list[Translation]:
     """Return a translation for each queue, in their order. The first has the Cohort `root` and the flavor as shared
     manifests. If a queue has a field of another type, only the refusals are returned."""
     queues = without_nulls([*queues])
@@ -64,9 +64,9 @@ def translate_queues(queues: Sequence[Mapping[str, Any]], flavor: str = FLAVOR) 
     policy = "capacity" if any((_spec(queue).get("deserved") or {}) for queue in queues) else "proportion"
     tree = _Tree(queues, policy)
     resources = _resources(queues)
-    done = [_Queue(queue, tree, resources, flavor).translation() for queue in queues]
+    done = [_Queue(queue, tree, resources).translation() for queue in queues]
     if done and all(_name(queue) != ROOT for queue in queues):
-        done[0].shared += [_flavor(flavor), _root(policy, resources, flavor, tree.below(ROOT, "nominal"))]
+        done[0].shared += [_flavor(), _root(policy, resources, tree.below(ROOT, "nominal"))]
     return done
 
 
@@ -173,15 +173,15 @@ def _sum(all_amounts: Iterable[Amounts]) -> Amounts:
     return total
 
 
-def _flavor(name: str) -> JsonObject:
-    return {"apiVersion": API_VERSION, "kind": "ResourceFlavor", "metadata": {"name": name}, "spec": {}}
+def _flavor() -> JsonObject:
+    return {"apiVersion": API_VERSION, "kind": "ResourceFlavor", "metadata": {"name": FLAVOR}, "spec": {}}
 
 
-def _root(policy: str, resources: Sequence[str], flavor: str, promised: Amounts) -> JsonObject:
+def _root(policy: str, resources: Sequence[str], promised: Amounts) -> JsonObject:
     """Return the Cohort that divides the capacity of the nodes, less `promised`: the nominal quotas of the queues below
     it."""
     cells = [
-        {"flavor": flavor, "resource": name, "share": "100%", "headroom": format_amount(name, promised.get(name, 0))}
+        {"flavor": FLAVOR, "resource": name, "share": "100%", "headroom": format_amount(name, promised.get(name, 0))}
         for name in resources
     ]
     annotations = {_POLICY: policy, _NODE_QUOTAS: json.dumps(cells)}
@@ -190,20 +190,20 @@ def _root(policy: str, resources: Sequence[str], flavor: str, promised: Amounts)
         "apiVersion": API_VERSION,
         "kind": "Cohort",
         "metadata": {"name": ROOT, "annotations": annotations},
-        "spec": {"resourceGroups": [_group(resources, flavor, zeros)]},
+        "spec": {"resourceGroups": [_group(resources, zeros)]},
     }
 
 
-def _group(resources: Sequence[str], flavor: str, cells: list[JsonObject]) -> JsonObject:
-    return {"coveredResources": [*resources], "flavors": [{"name": flavor, "resources": cells}]}
+def _group(resources: Sequence[str], cells: list[JsonObject]) -> JsonObject:
+    return {"coveredResources": [*resources], "flavors": [{"name": FLAVOR, "resources": cells}]}
 
 
 class _Queue:
     """One queue on its way to a ClusterQueue, or to a Cohort."""
 
-    def __init__(self, queue: Mapping[str, Any], tree: _Tree, resources: Sequence[str], flavor: str) -> None:
+    def __init__(self, queue: Mapping[str, Any], tree: _Tree, resources: Sequence[str]) -> None:
         self._queue, self._spec, self._name = queue, _spec(queue), _name(queue)
-        self._tree, self._resources, self._flavor = tree, resources, flavor
+        self._tree, self._resources = tree, resources
         self._is_parent = tree.is_parent(self._name)
         self._made = _translation_of(queue)
 
@@ -242,12 +242,12 @@ class _Queue:
             **spec,
             **self._weight(),
             "preemption": {"reclaimWithinCohort": "Any", "withinClusterQueue": "LowerPriority"},
-            "resourceGroups": [_group(self._resources, self._flavor, self._cells())],
+            "resourceGroups": [_group(self._resources, self._cells())],
         }
 
     def _cohort_spec(self) -> JsonObject:
         spec: JsonObject = {} if self._name == ROOT else {"parentName": _parent(self._queue)}
-        return {**spec, **self._weight(), "resourceGroups": [_group(self._resources, self._flavor, self._cells())]}
+        return {**spec, **self._weight(), "resourceGroups": [_group(self._resources, self._cells())]}
 
     def _weight(self) -> JsonObject:
         weight = int(self._spec.get("weight") or 1)

@@ -39,7 +39,7 @@ function versionsQuery(cluster: string) {
   });
 }
 
-export function kindDocsQuery(cluster: string, apiVersion: string) {
+function kindDocsQuery(cluster: string, apiVersion: string) {
   const address = apiVersion.includes("/") ? `/apis/${apiVersion}` : `/api/${apiVersion}`;
   return queryOptions({
     queryKey: ["field-docs", cluster, apiVersion] as const,

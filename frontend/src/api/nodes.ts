@@ -6,7 +6,7 @@ import type { Node } from "./types";
 const PODS_PAGE = 100;
 const RENEW_MS = 15_000;
 
-export const nodeKeys = {
+const nodeKeys = {
   all: (cluster: string) => ["nodes", cluster] as const,
   detail: (cluster: string, name: string) => [...nodeKeys.all(cluster), "detail", name] as const,
 };

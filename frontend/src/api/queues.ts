@@ -6,7 +6,7 @@ import type { ClusterQueue, Cohort, LocalQueue, Page } from "./types";
 
 const MAX_NAMES = 1000;
 
-export const clusterQueueKeys = {
+const clusterQueueKeys = {
   all: (cluster: string) => ["cluster-queues", cluster] as const,
   detail: (cluster: string, name: string) => [...clusterQueueKeys.all(cluster), name] as const,
 };

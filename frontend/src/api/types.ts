@@ -62,7 +62,6 @@ export type PlanResult = Schemas["PlanResult"];
 export type PreviewedWorkload = Schemas["PreviewedWorkload"];
 export type Overview = Schemas["Overview"];
 export type ClusterOverview = Schemas["ClusterOverview"];
-export type ClusterProblem = Schemas["Problem"]["reason"];
 export type Explanation = Schemas["Explanation"];
 /** With an estimate of its start. */
 export type ExplainedWorkload = Schemas["ExplainedWorkload"];
@@ -91,7 +90,6 @@ export type LiveCohort = Schemas["LiveCohort"];
 export type LiveSlice = Schemas["LiveSlice"];
 export type LiveDevice = Schemas["LiveDevice"];
 export type LiveData = Schemas["LiveData"];
-export type WeightedShare = LiveCohort["weighted_share"];
 export type SnapshotFrame = Schemas["LiveSnapshotFrame"];
 export type DeltaFrame = Schemas["LiveDeltaFrame"];
 export type HeartbeatFrame = Schemas["LiveHeartbeatFrame"];

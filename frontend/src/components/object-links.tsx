@@ -26,7 +26,7 @@ const shown = (name: string, { children, inRow = false }: Look) =>
   children ?? (inRow ? <MiddleEllipsis text={name} /> : name);
 
 /** Stands for a name that is not the reader's to see. */
-export function HiddenName() {
+function HiddenName() {
   return (
     <Text span fz="inherit" c="var(--kw-muted)">
       <Trans>of another tenant</Trans>

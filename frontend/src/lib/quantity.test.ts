@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
 import vectors from "../../../tests/quantity_vectors.json";
 import {
-  formatAmount,
   formatAmountOf,
   formatAmountShort,
   formatBytes,
@@ -15,10 +14,6 @@ import {
 describe("the vectors shared with quantity.py", () => {
   it.each(vectors.parse)("$resource: $text is $amount", ({ resource, text, amount }) => {
     expect(parseAmount(resource, text)).toBe(amount);
-  });
-
-  it.each(vectors.format)("$resource: $amount is written $text", ({ resource, amount, text }) => {
-    expect(formatAmount(resource, amount)).toBe(text);
   });
 
   it.each(vectors.invalid)("%j is refused", (text) => {

@@ -68,7 +68,7 @@ export function parseAmount(resource: string, text: string): number {
 }
 
 /** Whether amounts of the resource are bytes. */
-export function isBytes(resource: string): boolean {
+function isBytes(resource: string): boolean {
   return /^(memory|ephemeral-storage|storage|hugepages-.*)$/.test(resource);
 }
 
@@ -77,15 +77,6 @@ const IN_MIB = /gpumem$|-memory$|vmem/;
 /** Whether amounts of the resource are shown in GiB. */
 export function isBinary(resource: string): boolean {
   return isBytes(resource) || IN_MIB.test(resource);
-}
-
-/** The canonical quantity of an amount: "500m" and "2" for cpu, "10Gi" for bytes, plain numbers otherwise. */
-export function formatAmount(resource: string, amount: number): string {
-  if (resource === "cpu") return amount % 1000 === 0 ? String(amount / 1000) : `${amount}m`;
-  if (isBytes(resource) && amount !== 0) {
-    for (const [suffix, factor] of BINARY) if (amount % factor === 0) return `${amount / factor}${suffix}`;
-  }
-  return String(amount);
 }
 
 // For people: rounded, with units

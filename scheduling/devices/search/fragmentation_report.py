@@ -4,7 +4,7 @@ fits.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -87,9 +87,7 @@ def report(fleet: Fleet, names: Collection[str]) -> FragmentationReport:
     )
 
 
-def largest_requests(
-    table: DeviceTable, rows: NDArray[np.int64], counts: Sequence[int] = DEVICE_COUNTS
-) -> Iterable[LargestRequest]:
+def largest_requests(table: DeviceTable, rows: NDArray[np.int64]) -> Iterable[LargestRequest]:
     """Per device model and number of devices, the largest request that fits on one of the rows; ready and
     schedulable nodes only."""
     rows = np.array(
@@ -107,7 +105,7 @@ def largest_requests(
         memory = np.where(serving, free[MEMORY_MIB], -1)
         order = np.argsort(-memory, axis=1, kind="stable")
         sizes = of_model.sum(axis=1)
-        for count in counts:
+        for count in DEVICE_COUNTS:
             if count <= int(sizes.max(initial=0)):
                 yield _largest(table, rows, (vendor, model), count, memory, np.maximum(free[CORES], 0), order)
 

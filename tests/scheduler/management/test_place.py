@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from gpus.annotations.inventory import encode_devices_json
 from scheduling.model.device import Device
+from tests.gpus.register_annotations import encode_devices_json
 
 
 def scenario(*events: dict[str, Any]) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ import { waiting } from "./live-data";
 const MIN_STEP_SECONDS = 1;
 const MAX_POINTS = 2_400;
 
-export const HISTORY_SERIES = [
+const HISTORY_SERIES = [
   "pending",
   "admitted",
   "usedMemoryMib",

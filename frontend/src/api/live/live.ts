@@ -60,7 +60,7 @@ export interface LiveEnvironment {
   random(): number;
 }
 
-export const BROWSER: LiveEnvironment = {
+const BROWSER: LiveEnvironment = {
   openSocket: (url) => new WebSocket(url) as unknown as LiveSocket,
   now: () => Date.now(),
   setTimer: (callback, ms) => window.setTimeout(callback, ms),

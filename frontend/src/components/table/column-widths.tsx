@@ -10,8 +10,8 @@ import classes from "./data-table.module.css";
 /** In px, by the ids of columns. */
 export type ColumnWidths = Readonly<Record<string, number>>;
 
-export const MIN_WIDTH = 48;
-export const MAX_WIDTH = 1600;
+const MIN_WIDTH = 48;
+const MAX_WIDTH = 1600;
 const STEP = 8;
 const LARGE_STEP = 48;
 const NONE: ColumnWidths = {};

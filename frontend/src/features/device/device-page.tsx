@@ -26,7 +26,7 @@ export function DevicePage({ code, onCode }: DevicePageProps) {
 }
 
 /** The use and the duration of the token. */
-export function limitWords({ scope, namespaces, clusters, days }: DeviceRequest): string[] {
+function limitWords({ scope, namespaces, clusters, days }: DeviceRequest): string[] {
   const scopes: Record<DeviceRequest["scope"], string> = {
     metrics: t`Reads metrics only.`,
     read: t`Read-only: sees what you can see.`,

@@ -10,7 +10,7 @@ import { Panel } from "@/components/panel";
 type NodeCondition = NodeDetail["conditions"][number];
 
 /** Ready should be True, and every other condition of a node (pressures, a missing network) False. */
-export function isTroubled({ type, status }: Pick<NodeCondition, "type" | "status">): boolean {
+function isTroubled({ type, status }: Pick<NodeCondition, "type" | "status">): boolean {
   return type === "Ready" ? status !== "True" : status === "True";
 }
 

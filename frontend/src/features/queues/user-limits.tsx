@@ -73,7 +73,7 @@ function holderOf({ user, group }: UserHolding): string {
 }
 
 /** One line for each thing that is limited, the number of workloads first. */
-export function limitLines({ workloads, max_workloads: most, resources }: UserHolding): LimitLine[] {
+function limitLines({ workloads, max_workloads: most, resources }: UserHolding): LimitLine[] {
   const counted =
     most === null
       ? []

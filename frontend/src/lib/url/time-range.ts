@@ -2,7 +2,7 @@
 import { parseTexts } from "./texts";
 
 /** Ranges that end now, in seconds. */
-export const RANGES = {
+const RANGES = {
   "15m": 900,
   "1h": 3_600,
   "6h": 21_600,

@@ -12,7 +12,7 @@ interface Step {
 }
 
 /** The steps in order; one that was lost by an eviction is not reached. */
-export function lifecycleSteps(workload: Workload): Step[] {
+function lifecycleSteps(workload: Workload): Step[] {
   return [
     { name: t`Created`, at: workload.created_at },
     { name: t`Queued`, at: workload.queued_at },

@@ -74,7 +74,7 @@ function candidates({ nodes, refused }: Nodes): number {
 }
 
 /** The flavor with free quota on whose nodes the most pods have a place. */
-export function nearestPlace(flavors: FlavorVerdict[]): (FlavorVerdict & { nodes: Nodes }) | undefined {
+function nearestPlace(flavors: FlavorVerdict[]): (FlavorVerdict & { nodes: Nodes }) | undefined {
   return flavors
     .flatMap((verdict) =>
       verdict.nodes === null || !isOfNodes(verdict.rule) ? [] : [{ ...verdict, nodes: verdict.nodes }],
