@@ -270,6 +270,7 @@ class Engine:
         self._pacing.hear(changes, now)
         self._builder, self._concerned = None, dict.fromkeys(changes.by_kind.get("workload", {}).values())
         self._catch_up(changes, now)
+        # The changes are true whether or not the batch is saved: only its decisions are undone with the savepoint.
         point = self.world.savepoint()
         builder = self._builder = BatchBuilder(self.world, self.rows, self._configuration, now)
         due = self._due(changes, now, pace.steps)
@@ -344,6 +345,7 @@ class Engine:
         self._outdated = {**self._outdated, **refusal.outdated}
         self._settled = False
         self._refused_in_a_row += 1
+        # The next batch has one cycle: the shorter it is, the fewer edits come in between.
         self._cycle_limit = 1 if self._cycle_limit is None or self._refused_in_a_row > 1 else self._cycle_limit
         self._refused_by_rule = self._refused_by_rule + 1 if refusal.by_rule else 0
         level = logging.ERROR if self._refused_by_rule >= REFUSALS_BY_RULE else logging.INFO

@@ -108,12 +108,14 @@ class Cycle:
 
     def _decide_all(self, *, blocked: bool) -> list[Entry]:
         """Nominate and decide: second passes first, then the heads."""
+        # Second passes hold quota already: they get their places before a new head looks for room.
         entries = self._nominate_second_passes()
         for entry in entries:
             self._decide(entry)
         heads = [] if blocked else self._nominate_heads()
         is_fair = self._state.configuration.fair_sharing is not None
         for entry in self.in_order(entry for entry in heads if not entry.refused):
+            # An entry before this one fits, and waits for the pods of others: no later one may overtake it.
             if self._state.readiness.is_stopped:
                 self._not_reached.append(entry)
                 continue
@@ -195,6 +197,7 @@ class Cycle:
             entry.message = "Target flavor is below LastAcceptableFlavorName"
             self._leave(entry, RequeueReason.GATED, PendingReason.PENDING_EVALUATION)
             return
+        # The quota that the lesser variant frees is meant for this one: no later entry may take it.
         self._use(entry)
         if not lesser.evicted:
             uid, cycle = entry.info.workload.uid, self._state.cycle
@@ -248,12 +251,14 @@ class Cycle:
     def _skip(self, entry: Entry, message: str) -> None:
         entry.status = Status.SKIPPED
         entry.message = message
+        # Kueue's gauge of skipped preemptions counts preemptors only, not workloads that fitted in nomination.
         if entry.assignment.mode is Mode.PREEMPT:
             self._preemption_skips[entry.cq.name] += 1
         self._leave(entry, RequeueReason.FAILED_AFTER_NOMINATION, PendingReason.WAITING_FOR_QUOTA)
 
     def _gate(self, entry: Entry) -> None:
         entry.status = Status.GATED
+        # The gate opens at another usage, so that the next search begins with the first flavor again.
         entry.info.last_assignment = None
         message = f"closed preemption gates: {', '.join(entry.info.workload.closed_preemption_gates)}"
         entry.message, now = message, self._state.now
@@ -272,6 +277,7 @@ class Cycle:
         return {key: info for claims in self._claimed.values() for key, info in claims.items()}
 
     def _overlaps(self, entry: Entry) -> bool:
+        # The quota of a victim is freed once: two preemptors must not count on it.
         return bool(entry.targets) and any(target.info.key in self._claims(entry) for target in entry.targets)
 
     def _recompute_if_needed(self, entry: Entry) -> bool:
@@ -372,11 +378,13 @@ class Cycle:
             return False, False
         if self._delays_planned_start(entry):
             return False, False
+        # The free amount is negative after a cut of quota below its usage. A request of 0 fits all the same.
         for cell, amount in () if entry.is_second_pass else assignment.usage.items():
             if amount > max(0, cell.available() if may_borrow else cell.room(borrowing=False)):
                 return False, False
         if assignment.topology_usage and not self._topology.fits(assignment.topology_usage):
             return False, True
+        # The place that was found in nomination is still free unless this cycle has placed pods since.
         if self._reserved and not self._devices.still_fits(entry.info, assignment):
             return False, False
         return True, True

@@ -139,6 +139,7 @@ class CandidateFinder:
             if (info.priority < priority or (newer and timestamp < info.timestamp))
             and self._is_candidate(info, request, request.cq)
         ]
+        # The rankings are in order already, unless victims of LocalQueues with more usage come first.
         if self._local_queue_usage is not None and request.cq.usage_based:
             found.sort(key=lambda info: self.order(info, request.cq))
         return found
@@ -153,6 +154,7 @@ class CandidateFinder:
         any_priority = request.cq.spec.preemption.reclaim_within_cohort is ReclaimWithinCohortPolicy.ANY
         priority = request.info.priority
         for info in cq.ranking_of(request.needed)[0 if evicted else 1]:
+            # The ranking is by priority: no further workload has a lower one.
             if not any_priority and info.priority >= priority:
                 return
             if not info.workload.never_reclaimed and self._is_candidate(info, request, cq):
@@ -202,6 +204,7 @@ class CandidateFinder:
         borrowers = self._borrowers(request, common, skipped)
         found = borrowers.stopping, borrowers.running
         own = request.cq
+        # A protection ends by itself, so that each search must ask again which queues have candidates.
         if borrowers.any_protected:
             stopping, running = (
                 [first for first in firsts if self._has_candidates(request, first.cq, evicted=evicted)]
