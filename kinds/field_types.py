@@ -280,7 +280,7 @@ class Moment(FieldType):
         except (ValueError, OverflowError, OSError):
             found = None
         if found is None or not NO_MOMENT < found < _LATEST_MOMENT:
-            holder.error(key, "must be a time of RFC 3339, like 2026-01-31T12:00:00Z")
+            holder.error(key, "must be an RFC 3339 time, like 2026-01-31T12:00:00Z")
             return self.default
         return found
 

@@ -33,7 +33,7 @@ if BEHIND_TLS_PROXY and not TRUSTED_PROXIES:
     raise ImproperlyConfigured(
         "BEHIND_TLS_PROXY is true, but TRUSTED_PROXIES is empty. Set it to the addresses or networks of "
         "the proxy, such as 10.0.0.7 or 10.0.0.0/8; otherwise every request would be redirected to "
-        "https:// for ever."
+        "https:// forever."
     )
 SECURE_SSL_REDIRECT = BEHIND_TLS_PROXY
 SECURE_REDIRECT_EXEMPT = [rf"^(?:{BASE_PATH[1:]}/)?metrics$"]  # Prometheus scrapes from inside the cluster
@@ -209,7 +209,7 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
     "global_keyprefix": "kueueweb:celery:",
     "visibility_timeout": 300,  # seconds; longer than the longest task, which would otherwise be delivered twice
     "socket_connect_timeout": 2,
-    # A hanging Redis closes no connection: without these time-outs a worker would wait for ever.
+    # A hanging Redis closes no connection: without these time-outs a worker would wait forever.
     "socket_timeout": 5,
     "health_check_interval": 5,
 }
@@ -220,7 +220,7 @@ CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
-# Celery would open a connection for each task, and PostgreSQL compile every trigger anew. `kueueweb.celery` closes
+# Celery would open a connection for each task, and PostgreSQL compile every trigger again. `kueueweb.celery` closes
 # connections that broke or are old, as a web process does after a request.
 CELERY_DB_REUSE_MAX = sys.maxsize
 CELERY_TIMEZONE = "UTC"

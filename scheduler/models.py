@@ -26,7 +26,7 @@ class Lease(models.Model):
 
 
 class Change(models.Model):
-    """A changed row, whose present state the engine reads. Triggers write it; the batch that has seen it deletes it."""
+    """A changed row, whose current state the engine reads. Triggers write it; the batch that has read it deletes it."""
 
     cluster_id = models.BigIntegerField(help_text="The cluster of the row.")
     kind = models.CharField(max_length=32, help_text="The object's kind: workload, clusterqueue, node ...")
@@ -86,10 +86,8 @@ class SchedulingCycle(models.Model):
 
 
 class Decision(models.Model):
-    """A decision on a workload: when, in which cycle, why, and at the expense of which workload.
-
-    Partitioned by month. Names are copied in, so that a decision outlives the objects it names.
-    """
+    """A decision on a workload: the time, the cycle, the reason, and the workload that had to give way. Partitioned by
+    month. Names are copied in, so that a decision outlives the objects that it names."""
 
     pk = models.CompositePrimaryKey("id", "decided_at", help_text="The number of the decision and its time.")
     id = models.BigIntegerField(help_text="The number of the decision.")

@@ -210,7 +210,7 @@ class WorldObjects:
             self._hierarchy.references_changed()
 
     def set_reservation(self, reservation: Reservation) -> None:
-        """Add or replace a reservation of nodes. Pending workloads are compared anew and may be tried again."""
+        """Add or replace a reservation of nodes. Pending workloads are compared again and may be tried again."""
         if self._state.reservations.known.get(reservation.name) != reservation:
             self._state.journal.note_again(self._state.reservations)
             self._state.reservations.set(reservation)

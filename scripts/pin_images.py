@@ -43,7 +43,7 @@ def with_own_image(text: str, image: str, digest: Callable[[str], str]) -> str:
 
 
 def main(image: str = "") -> None:
-    """Write the files anew."""
+    """Write the files again."""
     if image:
         path = ROOT / KUSTOMIZATION
         path.write_text(with_own_image(path.read_text(encoding="utf-8"), image, digest_of), encoding="utf-8")

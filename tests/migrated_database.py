@@ -1,6 +1,6 @@
 """PostgreSQL's data with all migrations applied: made once, and copied for each test process.
 
-To apply them takes ten seconds, to copy their result takes none. It is made anew when a migration, Django or
+To apply them takes ten seconds, to copy their result takes none. It is made again when a migration, Django or
 PostgreSQL changes.
 """
 

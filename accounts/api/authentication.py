@@ -15,7 +15,7 @@ _SCHEMES = (b"token", b"bearer")
 
 
 class TokenAuthentication(KnoxTokenAuthentication):  # type: ignore[misc]  # the library is not typed
-    """Knox's authentication, which also takes the scheme `Bearer`."""
+    """Knox's authentication, which also accepts the scheme `Bearer`."""
 
     def authenticate(self, request: Any) -> Any:
         """Return the user and the token; None without a known scheme. Raises AuthenticationFailed."""

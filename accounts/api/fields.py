@@ -6,7 +6,7 @@ from rest_framework import serializers
 
 
 class Text(serializers.CharField):
-    """A string. Django REST framework's own also takes numbers, which Kubernetes refuses."""
+    """A string. Django REST framework's own field also accepts numbers, which Kubernetes refuses."""
 
     default_error_messages: ClassVar = {"invalid": "must be a string"}
 
@@ -26,7 +26,7 @@ class Word(serializers.RegexField):
 
 
 class TrueOrFalse(serializers.BooleanField):
-    """true or false. Django REST framework's own also takes 0, "on" and the like."""
+    """true or false. Django REST framework's own field also accepts 0, "on" and similar values."""
 
     default_error_messages: ClassVar = {"invalid": "must be true or false"}
 

@@ -108,7 +108,7 @@ def moment_in(request: Request) -> datetime:
     text = request.query_params[AT]
     found = moment_of(text)
     if found is None:
-        rule = f"Invalid value: {text!r}: must be a time of RFC 3339 with its zone, such as 2026-01-05T09:00:00Z."
+        rule = f"Invalid value: {text!r}: must be an RFC 3339 time with its zone, such as 2026-01-05T09:00:00Z."
         raise ValidationError({AT: rule})
     return found
 

@@ -71,7 +71,7 @@ class Cluster(models.Model):
         help_text="[cluster, ...]: clusters whose MultiKueue may run workloads here.",
     )
     simulated = models.BooleanField(
-        default=False, editable=False, db_default=False, help_text="The demo's own cluster, which it may fill anew."
+        default=False, editable=False, db_default=False, help_text="The demo's own cluster, which it may fill again."
     )
     server_url = models.CharField(
         max_length=255, blank=True, help_text="The API server; empty: from the process's own configuration."

@@ -86,7 +86,7 @@ class _PodSetRow(NamedTuple):
     topology_assignment: JsonObject | None
 
 
-# As text: to build these queries anew for each turn took the watcher longer than their answers.
+# As text: to build these queries again for each turn took the watcher longer than their answers.
 _WORKLOADS: Final = """
     SELECT workload.id, workload.uid, workload.namespace, workload.name, workload.status, quota_reserved_at, evicted_at,
         pods_stopped_at, pods_ready_at, ending IS NOT NULL, job.kind, workload.conditions::text, (

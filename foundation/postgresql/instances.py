@@ -1,7 +1,7 @@
 """Model instances by SQL that is written out.
 
-Django builds the text of a query anew each time: for a table of sixty columns that takes longer than a few rows take to
-come. Loops that ask for a few rows each second use this instead.
+Django builds the text of a query again each time: for a table of sixty columns that takes longer than a few rows take
+to come. Loops that ask for a few rows each second use this instead.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ const root = document.getElementById("root");
 if (root === null) throw new Error("index.html has no #root");
 const pages = createRoot(root);
 
-/** In another language everything is made anew: no text that was put away in the old one stays. */
+/** In another language everything is made again: no text that was put away in the old one stays. */
 function render(): void {
   pages.render(
     <StrictMode>

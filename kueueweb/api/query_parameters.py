@@ -127,7 +127,7 @@ def _is_uuid(text: str) -> bool:
 
 _FORMS: Final = {
     "boolean": _Form(lambda text: text.lower() in {"true", "false"}, "true or false", "Write true or false."),
-    "date-time": _Form(_is_time, "a time of RFC 3339", "Write it like 2026-01-05T09:00:00Z."),
+    "date-time": _Form(_is_time, "an RFC 3339 time", "Write it like 2026-01-05T09:00:00Z."),
     "uuid": _Form(_is_uuid, "a UUID", "Use the one in the object's address."),
 }
 

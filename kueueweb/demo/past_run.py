@@ -106,7 +106,7 @@ class PastRun:
         while self._ends and self._ends[0][0] <= moment:
             at, key = heapq.heappop(self._ends)
             known = self._known.get(key)
-            if known is not None and known.ends_at == at:  # else it was preempted, and runs anew or waits
+            if known is not None and known.ends_at == at:  # else it was preempted, and runs again or waits
                 self.world.advance(at)
                 self._finish(key, known, at)
                 self._cycles(at)

@@ -129,7 +129,7 @@ class PastSampler:
                 add_devices(places, where, use.flavor, use.amounts, found)
 
     def _uses_of(self, workload: Workload, admission: Admission) -> list[_DeviceUse]:
-        """Return its slices with their made-up use, which lasts until it is admitted anew."""
+        """Return its slices with their made-up use, which lasts until it is admitted again."""
         known = self._uses.get(workload.uid)
         if known is None or known[0] is not admission:
             uses = [_device_use(workload.uid, held) for held in held_devices(self._devices, workload)]

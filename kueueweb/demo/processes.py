@@ -106,5 +106,5 @@ def _webhook(port: int) -> Process:
 
 
 def _web(host: str, port: int) -> tuple[str, ...]:
-    # An open page's socket would keep it alive for ever.
+    # An open page's socket would keep it alive forever.
     return _manage("serve", "--host", host, "--port", str(port), "--grace-seconds", "2")

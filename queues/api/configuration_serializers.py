@@ -97,8 +97,8 @@ class NodeQuotaSerializer(Shape):
 
 
 class UserLimitSerializer(Shape):
-    """The maximum that each of these users, and each of these groups as a whole, may hold at the same time in the"
-    " queue, or in all queues below the cohort."""
+    """The maximum that each of these users, and each of these groups as a whole, may hold at the same time in the
+    queue, or in all queues below the cohort."""
 
     users = serializers.ListField(
         child=serializers.CharField(), help_text="Names of users; `*` is each user whom no limit of this object names."

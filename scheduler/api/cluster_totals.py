@@ -97,7 +97,7 @@ def push_states(cluster_ids: Sequence[int]) -> dict[int, PushState]:
 
 @dataclass(frozen=True, slots=True)
 class Scarcest:
-    """The resource of a flavor of whose quota most is used. Amounts are in base units."""
+    """The resource and flavor with the largest used part of its quota. Amounts are in base units."""
 
     flavor: str
     resource: str

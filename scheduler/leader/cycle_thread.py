@@ -14,10 +14,11 @@ _log = logging.getLogger(__name__)
 
 
 class CycleThread:
-    """One run at a time, always in the same thread, which alone has the Worlds and the database session that decides.
+    """Runs one task at a time, always in the same thread.
 
-    `run` schedules the cluster named, or all for None; a request that is not taken yet replaces later ones for the same
-    cluster. An error ends a run and not the thread.
+    Only this thread has the Worlds and the database session that decides. `run` schedules the named cluster, or all for
+    None; a request that was not taken yet replaces later ones for the same cluster. An error ends a run but not the
+    thread.
     """
 
     def __init__(self, run: Callable[[str | None], None]) -> None:

@@ -20,8 +20,7 @@ MAX_PAUSE_SECONDS: Final = 600.0
 
 
 class Schedulings:
-    """The clusters that this process schedules. `start` loads an engine of the kind for a cluster, without the named
-    workloads."""
+    """The clusters that this process schedules. `start` loads the engine for a cluster, without the named workloads."""
 
     def __init__(
         self,

@@ -42,7 +42,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a socket is closed: a code of the private range, and a message."""
+    """The reason why a socket is closed: a code of the private range, and a message."""
 
     code: int
     reason: str

@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 
 
 class Socket:
-    """The position of one socket: that of the last frame it got. `wake` is set when there is a new frame."""
+    """The position of one socket: that of the last frame it received. `wake` is set when there is a new frame."""
 
     def __init__(self, audience: Audience) -> None:
         self.audience = audience

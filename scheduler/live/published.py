@@ -20,7 +20,7 @@ ALIVE_SECONDS: Final = 15.0
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """The data of the last snapshot, and when the leader last confirmed it."""
+    """The data of the last snapshot, and the time when the leader last confirmed it."""
 
     time: datetime
     data: Mapping[str, Any]

@@ -87,9 +87,8 @@ _MESSAGES = {
 
 @dataclass(frozen=True, slots=True)
 class MoveAdvice:
-    """The result, as a sentence too, with the plan if there is one; `detail` is the reason why the workload is
-    inadmissible.
-    """
+    """The result, also as a sentence, with the plan if there is one; `detail` is the reason why the workload is
+    inadmissible."""
 
     outcome: MoveOutcome
     plan: MovePlan | None = None

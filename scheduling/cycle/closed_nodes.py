@@ -56,7 +56,7 @@ def spans_of_closing(state: State, info: WorkloadInfo) -> list[tuple[float, floa
 
 def outstays(state: State, info: WorkloadInfo, replaced: WorkloadInfo) -> bool:
     """Return whether a slice of an elastic job would keep a node that is closed to it for longer than the slice that it
-    replaces: its pods stay where they are, but its time limit begins anew."""
+    replaces: its pods stay where they are, but its time limit starts over."""
     if not state.reservations:
         return False
     now = state.reservations.time(state.now)

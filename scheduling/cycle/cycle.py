@@ -507,7 +507,7 @@ class Cycle:
             # room.
             cq.queue.sticky = info.key if not cq.strict else ""
         # The head of a StrictFIFO queue stays active and blocks the queue, unless the queue does not select its
-        # namespace: it would block the queue for ever.
+        # namespace: it would block the queue forever.
         immediate = reason is not RequeueReason.NAMESPACE_MISMATCH if cq.strict else reason in _IMMEDIATE
         # Flavors after the last one that was tried may fit at once.
         more = info.last_assignment is not None and info.last_assignment.has_flavors_left

@@ -64,7 +64,8 @@ class PlannedAmount:
 
 @dataclass(frozen=True, slots=True)
 class PlannedStart:
-    """When a waiting workload starts if the running ones end at their declared limits, and with which quota."""
+    """The time when a waiting workload starts if the running ones end at their declared limits, and the quota that it
+    then gets."""
 
     workload: str
     cluster_queue: str
@@ -103,7 +104,7 @@ class _Plan:
 
 
 class _Ended:
-    """Removes the first workloads of a list of ends from the usage, and restores them at its exit."""
+    """Removes the first workloads of a list of ends from the usage, and restores them when the context ends."""
 
     def __init__(self, simulation: Simulation, ends: Ends) -> None:
         self._simulation = simulation

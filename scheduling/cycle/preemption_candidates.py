@@ -65,9 +65,9 @@ Firsts = tuple[list[First], list[First]]
 
 
 class Source(NamedTuple):
-    """The ClusterQueues below one cohort that borrow and have candidates, in the order of the first ones: of those
-    with stopping and with running candidates. `advantage`: the preemptor fits within the nominal quota of its side of
-    the tree, which gives it precedence."""
+    """The ClusterQueues below one cohort that borrow and have candidates, in the order of their first candidates: one
+    list for stopping candidates, one for running ones. `advantage`: the preemptor fits within the nominal quota of its
+    side of the tree, which gives it precedence."""
 
     common: CohortNode
     advantage: bool

@@ -103,7 +103,7 @@ class Correction:
         self._open[key] = _Past(made_at, features, float(np.log(p50)))
 
     def started(self, key: str, at: float) -> None:
-        """Record the start of a workload; starts must come in the order of time. Without a forecast, nothing
+        """Record the start of a workload; starts must come in order of time. Without a forecast, nothing
         happens.
         """
         self._fitted = None

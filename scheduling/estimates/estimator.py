@@ -19,7 +19,7 @@ STAGES_SECONDS: Final = (0, 300, 900, 3600)
 """Ages of waiting at which estimates are kept and judged."""
 DRAWS: Final = 60
 _LIKENESS: Final = 0.3
-"""Correlation of the run times of like workloads within a draw: they are often long, or short, together."""
+"""Correlation of the run times of similar workloads within a draw: they are often long, or short, together."""
 _CENTRE: Final = 0.4
 _MIN_FORECAST_SECONDS: Final = 30.0
 
@@ -53,7 +53,7 @@ class Estimator:
         return self._corrections[stage]
 
     def started(self, key: str, at: float) -> None:
-        """Record the start of a workload; starts must come in the order of time."""
+        """Record the start of a workload; starts must come in order of time."""
         for correction in self._corrections.values():
             correction.started(key, at)
 

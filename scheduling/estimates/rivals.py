@@ -21,7 +21,7 @@ class RecentWaits:
         self._starts: deque[tuple[float, float]] = deque()
 
     def started(self, at: float, waited: float) -> None:
-        """Record a start; starts must come in the order of time."""
+        """Record a start; starts must come in order of time."""
         self._starts.append((at, waited))
 
     def mean(self, now: float) -> float:
@@ -32,8 +32,8 @@ class RecentWaits:
 
 
 def plan_with_longest_runs(snapshot: Snapshot, history: RunHistory) -> float:
-    """Return the seconds until the last waiting workload starts, if each run lasts as long as the longest of its like
-    that has ended. A run that is older than that ends now. Infinite if it never starts."""
+    """Return the seconds until the last waiting workload starts, if each run lasts as long as the longest of similar
+    workloads that has ended. A run that is older than that ends now. Infinite if it never starts."""
     ends = [[max(_longest(history, each.levels) - (snapshot.now - each.since), 0.0) for each in snapshot.running]]
     lasts = [[_longest(history, each.levels) for each in snapshot.waiting]]
     run = ForwardRun(

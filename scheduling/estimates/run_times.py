@@ -72,7 +72,7 @@ def kaplan_meier(seconds: Floats, ended: npt.NDArray[np.bool_], weights: Floats)
 
 @dataclass(slots=True)
 class _Group:
-    """The ended runs of like workloads, the newest last: seconds, shares of the declared run time, the longest."""
+    """The ended runs of similar workloads, the newest last: seconds, shares of the declared run time, the longest."""
 
     seconds: deque[float] = field(default_factory=lambda: deque(maxlen=_MAX_KEPT))
     shares: deque[float] = field(default_factory=lambda: deque(maxlen=_MAX_KEPT))
@@ -86,8 +86,8 @@ class _Group:
 
 
 class RunHistory:
-    """The runs that have ended, per group of like workloads, the newest last. The `max_groups` groups are kept in which
-    a run ended last."""
+    """The runs that have ended, per group of similar workloads, the newest last. The `max_groups` groups are kept in
+    which a run ended last."""
 
     def __init__(self, runs: Iterable[EndedRun] = (), max_groups: int = MAX_GROUPS) -> None:
         self._groups: dict[Hashable, _Group] = {}
@@ -119,7 +119,7 @@ class RunHistory:
 
 
 class RunTimes:
-    """The distribution of run times at one moment, for each group of like workloads."""
+    """The distribution of run times at one moment, for each group of similar workloads."""
 
     def __init__(self, history: RunHistory, running: Sequence[RunningWorkload], now: float) -> None:
         self._history = history

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import TypeAlias
 
 Levels: TypeAlias = tuple[Hashable, ...]
-"""Groups of like workloads, the narrowest first, for example (namespace, queue, stem, shape), (queue, shape), ()."""
+"""Groups of similar workloads, the narrowest first, for example (namespace, queue, stem, shape), (queue, shape), ()."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ DEACTIVATIONS: Final = frozenset(eviction_reason(EvictionReason.DEACTIVATED, cau
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """The retention of ended objects; None for ever."""
+    """The retention of ended objects; None forever."""
 
     after_finished_seconds: float | None = None
     after_deactivated_seconds: float | None = None

@@ -26,7 +26,7 @@ class TaintEffect(StrEnum):
 
 
 class TolerationOperator(StrEnum):
-    """How a toleration compares with a taint's value. `Lt` and `Gt` compare numbers, with the taint's value on the
+    """The comparison of a toleration with a taint's value. `Lt` and `Gt` compare numbers, with the taint's value on the
     left."""
 
     EQUAL = "Equal"

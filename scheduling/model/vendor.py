@@ -267,11 +267,11 @@ class VendorAnnotations:
 
 @dataclass(frozen=True, slots=True)
 class CapacityShape:
-    """How a vendor's devices are derived from a node's capacity, if no annotation lists them.
+    """The rule by which a vendor's devices are derived from a node's capacity, if no annotation lists them.
 
     A device's UUID is `<node>-<infix>-<index>`. The number of devices is the capacity of the count resource, or
-    (`devices_from_cores`) the capacity of cores divided by `cores_per_device`; `memory_mib` 0 divides the capacity
-    of the memory resource evenly. With `cores_are_bits` each device has a mask of its share of the node's cores
+    (`devices_from_cores`) the capacity of cores divided by `cores_per_device`; `memory_mib` 0 divides the capacity of
+    the memory resource evenly. With `cores_are_bits` each device has a mask of its share of the node's cores
     (`cores_per_device` if the capacity names none), and as many slots. `family_label` is the node label with the
     devices' family. With `two_numa_nodes` the second half of the devices is on NUMA node 1. HAMi counts `hami_slots`
     slots (0: `slots`).

@@ -274,7 +274,7 @@ class QueueingStrategy(StrEnum):
     """The effect of a head that does not fit on the workloads behind it: it blocks them, or lets them pass."""
 
     STRICT_FIFO = "StrictFIFO"
-    """A head that does not fit blocks the queue, so that small workloads cannot delay a large one for ever."""
+    """A head that does not fit blocks the queue, so that small workloads cannot delay a large one forever."""
     BEST_EFFORT_FIFO = "BestEffortFIFO"
     """A head that does not fit lets the others pass, so that free quota does not stay idle."""
 

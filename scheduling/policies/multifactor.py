@@ -18,7 +18,7 @@ MAX_PRIORITY = 2**32 - 1
 
 @dataclass(frozen=True, slots=True)
 class ClusterSize:
-    """The totals that the factors are parts of. `resources` are the totals that the resource weights refer to."""
+    """The totals that the factors are fractions of. `resources` are the totals that the resource weights refer to."""
 
     nodes: float = 0
     cpus: float = 0
@@ -47,7 +47,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class PriorityFactors:
-    """A priority and the weighted parts that it is the sum of, as Slurm's `sprio` lists them."""
+    """A priority and its weighted parts, which add up to it, as Slurm's `sprio` lists them."""
 
     priority: int
     age: float

@@ -87,11 +87,8 @@ class Candidate(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Reservation:
     """Nodes that are kept free from `starts_at` to `ends_at`, and again after each period, if the window starts before
-    `until` (None: for ever).
-
-    Its nodes are those with the names, and those with all the labels if there are labels; with `node_count`, as many of
-    these, or of all nodes if it has neither.
-    """
+    `until` (None: forever). Its nodes are those with the names, and those with all the labels if there are labels. With
+    `node_count`, it has this many of these nodes, or of all nodes if it has neither names nor labels."""
 
     name: str
     starts_at: float

@@ -72,9 +72,11 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Both choices about one workload. `unheard`: our choice agrees if this number of latest changes is left out.
-    `aside`: if not 0, it agrees out of turn, without this number of workloads that our rules would have tried before,
-    and had refused a moment earlier.
+    """Both choices about one workload.
+
+    `unheard`: our choice agrees if this number of latest changes is left out. `aside`: if not 0, our choice agrees out
+    of turn: without this number of workloads that our rules would have tried before it and had refused a moment
+    earlier.
     """
 
     workload: str

@@ -79,8 +79,8 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Our choice, if it agrees without that number of latest changes. `aside`: the number of workloads that our rules
-    would have tried before, and refused a moment earlier."""
+    """Our choice, if it agrees without this number of latest changes. `aside`: the number of workloads that our rules
+    would have tried before it, and refused a moment earlier."""
 
     ours: Choice
     unheard: int
@@ -88,7 +88,7 @@ class Answer:
 
 
 class Trials:
-    """Runs cycles of `world` that are undone afterwards. `go_on` is called between cycles; False ends the trials."""
+    """Runs cycles of `world` and undoes them. `go_on` is called between cycles; False ends the trials."""
 
     def __init__(self, world: World, go_on: Callable[[], bool]) -> None:
         self._world = world

@@ -42,7 +42,7 @@ _ANY: Final[Manifest] = {}
 
 
 class UnreadableRecording(ValueError):
-    """A recording that neither `kubectl` nor the API server writes, or with another version of Kueue's API."""
+    """The file is not a recording of `kubectl` or the API server, or it has another version of Kueue's API."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """A comparison, and when the other scheduler's decision was written."""
+    """A comparison, and the time when the other scheduler's decision was written."""
 
     at: float
     comparison: Comparison

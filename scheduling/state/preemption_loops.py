@@ -24,7 +24,7 @@ MAX_PAUSE_SECONDS = 3600.0
 
 
 class Pause(NamedTuple):
-    """How many pauses the workload had in a row, and when the last one ends. A lifted pause ends in the past."""
+    """The number of consecutive pauses of a workload, and the end of the last one. A lifted pause ends in the past."""
 
     times: int
     until: float

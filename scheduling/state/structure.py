@@ -42,7 +42,7 @@ _Fields = tuple[Any, tuple[str, ...], tuple[Any, ...]]
 
 
 class Structure:
-    """The configuration objects of a state and all that is derived from them, as one undoable thing."""
+    """The configuration objects of a state and all data derived from them, as one undoable unit."""
 
     def __init__(self, state: State, hierarchy: Hierarchy) -> None:
         self._state = state

@@ -1,5 +1,5 @@
-"""When the waiting workloads of a World start: run times of like workloads, forward runs with cycles, and a correction
-by past estimates and their outcomes."""
+"""When the waiting workloads of a World start: run times of similar workloads, forward runs with cycles, and a
+correction by past estimates and their outcomes."""
 
 from __future__ import annotations
 

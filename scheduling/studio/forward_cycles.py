@@ -17,8 +17,9 @@ from scheduling.world import World
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """Ends that follow each other within this share of the elapsed time, or within these seconds, happen at once: later
-    starts are known less well, and a run takes some hundred steps, however many workloads end."""
+    """The precision of a forward run. Ends within this share of the elapsed time, or within these seconds, of each
+    other happen at once. Later starts are less certain, and a run takes some hundred steps, however many workloads end.
+    """
 
     share: float = 0.02
     min_seconds: float = 1.0
@@ -32,7 +33,7 @@ GoOn = Callable[[], bool]
 
 
 class Log(Protocol):
-    """The events of a forward run in the order of time; `at` is in seconds from its beginning."""
+    """The events of a forward run in order of time; `at` is in seconds from its beginning."""
 
     def started(self, key: str, cluster_queue: str, at: float) -> None:
         """Note that a workload got quota."""
@@ -58,8 +59,10 @@ class NoLog:
 
 
 class ForwardCycles:
-    """One forward run. `ends` are the seconds from now until each running workload ends; `lasts` how long each workload
-    runs once it starts. Workloads without a length run for ever. No event follows more than `horizon` seconds from now.
+    """One forward run.
+
+    `ends` are the seconds from now until each running workload ends; `lasts` is how long each workload runs once it
+    starts. Workloads without a length run forever. Events later than `horizon` seconds from now are left out.
     """
 
     def __init__(
@@ -161,7 +164,7 @@ class ForwardCycles:
         while self._ends and self._ends[0][0] <= limit:
             at, key = heapq.heappop(self._ends)
             if self._until.get(key) != at:
-                continue  # it was preempted meanwhile, and waits or runs anew
+                continue  # it was preempted meanwhile, and waits or runs again
             del self._until[key]
             self._end(key, at)
             limit = min(limit, last, at + max(self._steps.min_seconds, self._steps.share * at))

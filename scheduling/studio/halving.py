@@ -10,8 +10,8 @@ _PROBES = 4
 
 
 class Boundary(NamedTuple):
-    """An amount that does, while the next one does not: both were tried. `monotone` is False where amounts further
-    off were seen to do otherwise, so that there may be more such boundaries."""
+    """A sufficient amount whose neighbour is insufficient: both were tried. `monotone` is False if more distant amounts
+    were found to behave otherwise, so that there may be more such boundaries."""
 
     amount: int
     monotone: bool

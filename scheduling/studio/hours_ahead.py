@@ -74,7 +74,8 @@ class HoursAhead:
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """One of the two futures at its beginning: the workloads that hold quota and that wait, and their ClusterQueues."""
+    """One of the two futures at its beginning: the workloads that hold quota, the workloads that wait, and their
+    ClusterQueues."""
 
     changes: Sequence[Change]
     running: Mapping[str, RunningWorkload]

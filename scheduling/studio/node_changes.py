@@ -17,8 +17,8 @@ from scheduling.world import World
 
 @dataclass(frozen=True, slots=True)
 class AddNodes:
-    """Adds `count` nodes, each like the node `like`, with its devices, healthy and empty. Raises KeyError when it is
-    applied to a World without that node."""
+    """Adds `count` nodes like the node `like`, with its devices, healthy and empty. Raises KeyError if the World lacks
+    that node."""
 
     like: str
     count: int
@@ -34,7 +34,8 @@ class AddNodes:
 
 @dataclass(frozen=True, slots=True)
 class CordonNode:
-    """The node, or one of its devices, admits no further pods; its running pods stay. Raises KeyError as `AddNodes`."""
+    """The node, or one of its devices, accepts no further pods; its running pods stay. Raises KeyError like
+    `AddNodes`."""
 
     name: str
     device: str = ""
@@ -51,7 +52,7 @@ class CordonNode:
 @dataclass(frozen=True, slots=True)
 class DrainNode:
     """An operator drains the node, or one of its devices: it is cordoned, and the workloads placed on it are evicted
-    and wait again. Their pods have stopped at once. Pods of other schedulers stay. Raises KeyError as `AddNodes`."""
+    and wait again. Their pods stop immediately. Pods of other schedulers stay. Raises KeyError like `AddNodes`."""
 
     name: str
     device: str = ""
@@ -68,7 +69,7 @@ class DrainNode:
 @dataclass(frozen=True, slots=True)
 class LoseNode:
     """The node, or one of its devices, fails: the workloads on it are evicted, and wait again. Workloads with a
-    topology first try to replace the node, as in a cycle. Raises KeyError as `AddNodes`."""
+    topology first try to replace the node, as in a cycle. Raises KeyError like `AddNodes`."""
 
     name: str
     device: str = ""
@@ -96,7 +97,7 @@ class LoseNode:
 
 @dataclass(frozen=True, slots=True)
 class ReturnNode:
-    """The node, and all its devices, are in service again. Raises KeyError as `AddNodes`."""
+    """The node, and all its devices, are in service again. Raises KeyError like `AddNodes`."""
 
     name: str
 

@@ -122,9 +122,8 @@ class EndWorkload:
 
 @dataclass(frozen=True, slots=True)
 class RequeueWorkload:
-    """A workload that holds quota is evicted and waits again; its pods have stopped at once. A waiting workload does
-    not change. Raises KeyError when it is applied to a World without that workload.
-    """
+    """A workload that holds quota is evicted and waits again; its pods stop immediately. A waiting workload does not
+    change. Raises KeyError if the World lacks that workload."""
 
     key: str
 
@@ -136,7 +135,7 @@ class RequeueWorkload:
 
 @dataclass(frozen=True, slots=True)
 class SetPriority:
-    """A workload has another priority. Raises KeyError when it is applied to a World without that workload."""
+    """A workload gets another priority. Raises KeyError if the World lacks that workload."""
 
     key: str
     priority: int
@@ -162,7 +161,7 @@ class SetConfiguration:
 
 @dataclass(frozen=True, slots=True)
 class SetPlacementPolicies:
-    """Pods without policies of their own are placed by other ones."""
+    """Pods without their own policies are placed by other policies."""
 
     node_policy: str
     device_policy: str
@@ -174,7 +173,7 @@ class SetPlacementPolicies:
 
 @dataclass(frozen=True, slots=True)
 class SetDeviceObjects:
-    """The device classes, published devices and claim templates are others."""
+    """The device classes, published devices and claim templates are replaced."""
 
     objects: DeviceObjects
 

@@ -23,7 +23,8 @@ from scheduling.topology.usage import LeafUsage
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """A pod set's assignment without its failed node: `whole` is all of it, `moved` the part that left the node."""
+    """A pod set's assignment without its failed node: `whole` is the complete assignment, `moved` the part that left
+    the node."""
 
     whole: TopologyAssignment
     moved: TopologyAssignment

@@ -31,7 +31,7 @@ from studio.services.plans import Plan, split_key
 _SETTINGS: Final = "Cluster"
 _KINDS: Final = tuple(kind for kind in CONFIGURATION_KINDS if kind != ROLE_BINDING.name)
 """The kinds of configuration, each edit of which outdates an answer. RoleBindings decide nothing about workloads, and
-are read anew when the plan is applied."""
+are read again when the plan is applied."""
 _WORKLOAD_STATE: Final = (
     "uid",
     "status",

@@ -188,7 +188,7 @@ def test_a_tool_gets_a_token(cluster: Cluster) -> None:
 
 @pytest.mark.parametrize("word", ["Token", "Bearer", "bearer"])
 def test_a_token_has_an_end_and_either_word(cluster: Cluster, word: str) -> None:
-    """Tokens lived for ever, and `Bearer` was 401."""
+    """Tokens lived forever, and `Bearer` was 401."""
     make_user("bob")
     client = SchemaClient()
     body = client.post(TOKEN, CREDENTIALS).json()

@@ -22,7 +22,7 @@ EVERY_KIND: Final = (*JOB_KINDS, POD_GROUP)
 def jobs_of(kind: str, name: str, *, run_seconds: int = 20, cpu: str = "1", mib: int = 0) -> list[JsonObject]:
     """The manifests of one job: in namespace `team`, labelled for its LocalQueue.
 
-    Their pods run so long, or for ever where the kind serves; each asks for so much cpu, and for so much memory of a
+    Their pods run so long, or forever where the kind serves; each asks for so much cpu, and for so much memory of a
     device.
     """
     if kind == POD_GROUP:

@@ -124,7 +124,7 @@ def test_other_schemes_are_not_spoken(url: str) -> None:
 
 @pytest.mark.parametrize("words", [b"", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\n\r\n"])
 def test_the_whole_answer_comes_in_time_or_none_does(words: bytes) -> None:
-    """A server that sends a byte now and then would keep its asker for ever."""
+    """A server that sends a byte now and then would keep its asker forever."""
     given_up = threading.Event()
 
     def ask(url: str) -> None:

@@ -65,7 +65,7 @@ def test_http(address: str, token: str) -> None:
 def test_eight_slow_bodies_do_not_block_other_requests(
     address: str, token: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each took a thread for as long as it dribbled, and the probes had to wait for one too. Here that is for ever."""
+    """Each took a thread for as long as it dribbled, and the probes had to wait for one too. Here that is forever."""
     monkeypatch.setattr(asgi._bodies, "first_seconds", 10 * PATIENCE_SECONDS)
     host, port = address.split(":")
     with ExitStack() as stack:

@@ -155,7 +155,7 @@ def test_t44_without_a_selector_no_namespace_is_admitted_and_even_a_strict_head_
 
 @pytest.mark.parametrize("inactive", [False, True])
 def test_the_reason_follows_the_selector_also_where_nothing_else_could_wake_the_workload(inactive: bool) -> None:
-    """It said for ever that the quota was too small, though its namespace was not selected any more."""
+    """It said forever that the quota was too small, though its namespace was not selected any more."""
     builder = Builder().queue("q", {"default": 1}).pending("w", "q", 5)
     assert outcomes(cycle(builder.world)) == {"w": "ExceedsMaxQuota"}
     if inactive:

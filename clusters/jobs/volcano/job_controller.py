@@ -28,7 +28,7 @@ from clusters.jobs.volcano.job_life import (
 from clusters.jobs.volcano.job_spec import JobAction, JobEvent, VolcanoJobSpec
 
 MAX_STEPS: Final = 10_000
-"""Requests in a row; a job whose policies restart it for ever has `maxRetry` before that."""
+"""Requests in a row; a job whose policies restart it forever has `maxRetry` before that."""
 
 
 class JobPods(Protocol):

@@ -32,7 +32,7 @@ class Command(BaseCommand):
         at = moment_of(options["at"])
         if at is None:
             raise CommandError(
-                f"--at: Invalid value: {options['at']}: must be a time of RFC 3339 with its zone, such as "
+                f"--at: Invalid value: {options['at']}: must be an RFC 3339 time with its zone, such as "
                 "2026-01-05T09:00:00Z"
             )
         try:

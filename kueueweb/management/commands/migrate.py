@@ -5,7 +5,7 @@ statements on the table wait behind it. So each statement gives up after a few s
 tried again. So is a migration whose tables another process locked in another order.
 
 An index that is built concurrently blocks no other statement while it waits, so it may wait longer: whenever it gives
-up, it is built anew. It then leaves an unfinished index under its name, which is dropped before the next attempt. One
+up, it is built again. It then leaves an unfinished index under its name, which is dropped before the next attempt. One
 that was finished before the migration was interrupted is kept (`BuildIndex`).
 """
 

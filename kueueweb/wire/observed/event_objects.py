@@ -28,7 +28,7 @@ FIELDS: Final[Mapping[str, str]] = {
     "type": "type",
 }
 ORDER: Final = ("id",)
-"""The order of lists: events are written in the order of time, and an index has them in it."""
+"""The order of lists: events are written in order of time, and an index has them in it."""
 MAX_AGE: Final = timedelta(hours=1)
 """The age up to which Kubernetes keeps events. Events of one object are listed as long as they are stored."""
 MAX_EVENTS: Final = 10_000

@@ -31,7 +31,7 @@ _CREATION_BOUNDS: Final = tuple(0.01 * 2**power for power in range(11))
 
 @dataclass(frozen=True, slots=True)
 class CountedFamily:
-    """A counter, or with `bounds` a histogram: of which stored count, and which of its labels under which names."""
+    """A counter, or with `bounds` a histogram: the stored count that it shows, and the names of its labels."""
 
     name: str
     documentation: str

@@ -44,7 +44,7 @@ MACROS: Final = frozenset({"all", "exists", "exists_one", "filter", "map"})
 
 
 class CelSyntaxError(ValueError):
-    """The expression cannot be parsed. The message has the position."""
+    """The expression cannot be parsed. The message names the position."""
 
 
 def parse(expression: str) -> Tree:

@@ -20,7 +20,7 @@ _NO_TEXT: Final = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 
 
 class CelError(ValueError):
-    """An expression that cannot be compiled, or not be evaluated for a device."""
+    """An expression that cannot be compiled, or cannot be evaluated for a device."""
 
     def __init__(self, message: str) -> None:
         """Escape characters that databases and pages refuse: the message may quote a tenant's texts."""

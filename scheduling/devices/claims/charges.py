@@ -48,7 +48,7 @@ class ClaimRefusal(ValueError):
 
 
 class ClaimsNotCounted(ClaimRefusal):
-    """The claims need more evaluations than their namespace may have now. `goes_on`: they only need more time."""
+    """The claims need more evaluations than their namespace may make now. `goes_on`: they only need more time."""
 
     def __init__(self, limit: EvaluationLimit) -> None:
         super().__init__(f"The workload's claims cannot be counted: {limit}")

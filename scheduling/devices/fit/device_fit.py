@@ -34,9 +34,9 @@ class FitContext:
 
 @dataclass(frozen=True, slots=True)
 class RequestRefusal:
-    """Why a node's devices cannot serve one container's request, as reason -> number of devices.
+    """The reasons why a node's devices cannot serve one container's request, as reason -> number of devices.
 
-    `devices` is the number of the vendor's devices; `request` the one that failed. Without counts the node has too
+    `devices` is the number of the vendor's devices; `request` is the refused request. Without counts, the node has too
     few devices.
     """
 

@@ -48,7 +48,7 @@ class _Limit(NamedTuple):
 
 
 class NamespaceQuotas:
-    """Limits and usage per namespace and vendor. Usage counts reservations and slices found in the cluster."""
+    """Limits and usage per namespace and vendor. Usage includes reservations and slices found in the cluster."""
 
     def __init__(self, vendors: Iterable[DeviceVendor]) -> None:
         self._vendors = {vendor.common_word: vendor for vendor in vendors}

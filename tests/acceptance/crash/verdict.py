@@ -135,7 +135,7 @@ def _audit(stack: Stack, when: str) -> Iterator[str]:
 
 
 def _drain(admin: AdminAtWork, tenants: list[TenantAtWork]) -> Iterator[str]:
-    """Everything ends: what is held is released, what runs for ever is cancelled, the rest runs to its end."""
+    """Everything ends: what is held is released, what runs forever is cancelled, the rest runs to its end."""
     while not admin.edit("192"):
         time.sleep(0.5)
     for promise in _promises(tenants):

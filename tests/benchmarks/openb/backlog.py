@@ -3,7 +3,7 @@
 What differs from the published protocol: the same pods come in the same order, but pods wait. There are always as many
 waiting as the backlog holds, as in a cluster that is never idle. In rounds, a sixteenth of them is placed, those that
 waste least (`choose_next`) first, and those that came next join; after the last arrival the backlog is emptied in the
-same way. Who saw eight times as many placed as the backlog holds since it joined goes first, so nobody waits for ever.
+same way. Who saw eight times as many placed as the backlog holds since it joined goes first, so nobody waits forever.
 Who fits on no node is dropped as in the published protocol: nothing ends in it, so it never would.
 """
 

@@ -89,7 +89,7 @@ def test_what_kubernetes_or_kueue_refuses_is_not_taken_without_a_word(cluster: C
 
 
 def test_what_can_never_run_is_not_queued(cluster: Cluster) -> None:
-    """A LocalQueue `default` took the example without containers, which waited and held quota for ever."""
+    """A LocalQueue `default` took the example without containers, which waited and held quota forever."""
     default = "apiVersion: kueue.x-k8s.io/v1beta2\nkind: LocalQueue\nmetadata: {name: default, namespace: default}\n"
     apply_manifests(cluster, f"{default}spec: {{clusterQueue: main}}\n", user=None)
     [path] = [path for path in EXAMPLES if path.name.startswith("000-05")]

@@ -456,7 +456,7 @@ def test_what_a_tenant_writes_in_a_scheduler_s_name_never_reaches_a_pod(system: 
 
 
 class TestRefusals:
-    """A job that the API server refuses kept quota and devices for ever, and was told again without a pause."""
+    """A job that the API server refuses kept quota and devices forever, and was told again without a pause."""
 
     def test_what_is_refused_for_good_ends_with_the_server_s_words(self, system: System) -> None:
         manifest = gpu_job(run_seconds=1000)
@@ -493,7 +493,7 @@ class TestRefusals:
 
 
 class TestReplicas:
-    """Cancelling one replica removed its Deployment, and its siblings held what they had for ever."""
+    """Cancelling one replica removed its Deployment, and its siblings held what they had forever."""
 
     def test_a_cancelled_replica_leaves_the_others(self, system: System) -> None:
         system.apply(deployment(3))

@@ -31,7 +31,7 @@ def application(**limits: Any) -> WebhookApplication:
 
 
 def sends(*parts: bytes, more: bool = True) -> Receive:
-    """A caller that sends these, and then nothing more for ever."""
+    """A caller that sends these, and then nothing more forever."""
     left = list(parts)
 
     async def receive() -> Message:

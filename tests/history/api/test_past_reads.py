@@ -192,10 +192,10 @@ class TestRefusals:
         [
             ("2126-01-01T00:00:00Z", "must not be in the future"),
             ("2026-01-01T00:00:00", "with its zone"),
-            ("2026-02-30T00:00:00Z", "must be a time of RFC 3339"),
-            ("0001-01-01T00:00:00+14:00", "must be a time of RFC 3339"),
-            ("9999-12-31T23:59:59-14:00", "must be a time of RFC 3339"),
-            ("noon", "must be a time of RFC 3339"),
+            ("2026-02-30T00:00:00Z", "must be an RFC 3339 time"),
+            ("0001-01-01T00:00:00+14:00", "must be an RFC 3339 time"),
+            ("9999-12-31T23:59:59-14:00", "must be an RFC 3339 time"),
+            ("noon", "must be an RFC 3339 time"),
         ],
     )
     def test_a_moment_that_is_none(self, at: str, rule: str, then: Cluster, alice: SchemaClient) -> None:

@@ -25,7 +25,7 @@ def scope(path: str = "/api/v1/workloads/", **more: Any) -> dict[str, Any]:
 
 
 def chunks(*parts: bytes) -> Receive:
-    """A client that sends these, and then nothing more for ever."""
+    """A client that sends these, and then nothing more forever."""
     left = list(parts)
 
     async def receive() -> Message:

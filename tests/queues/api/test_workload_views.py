@@ -406,7 +406,7 @@ def test_refuses_ranges_that_are_none(alice: SchemaClient, prefix: str, address:
     malformed = {f"{prefix}until": "yesterday"}
     for asked, name, rule in (
         (reversed_, "since", f"2026-01-05T10:00:00+00:00 is not before {prefix}until, 2026-01-05T09:00:00+00:00."),
-        (malformed, "until", "must be a time of RFC 3339"),
+        (malformed, "until", "must be an RFC 3339 time"),
     ):
         response = alice.get(address, asked)
         assert response.status_code == 400

@@ -26,7 +26,7 @@ def cluster() -> Cluster:
 
 
 def circling(cluster: Cluster) -> None:
-    """Three workloads that would preempt each other for ever."""
+    """Three workloads that would preempt each other forever."""
     policy = {
         "within_cluster_queue": "LowerPriority", "reclaim_within_cohort": "Any",
         "borrow_within_cohort_policy": "LowerPriority", "cohort_name": "all",
@@ -195,7 +195,7 @@ class TestMeanwhile:
         assert not Decision.objects.filter(action="Preempt").exists()
 
     def test_a_victim_whose_end_is_noted_behind_more_than_a_batch_takes_in(self, cluster: Cluster) -> None:
-        """Each refused batch read the same first notes again, and preempted what had ended long ago, for ever."""
+        """Each refused batch read the same first notes again, and preempted what had ended long ago, forever."""
         make_cluster_queue(cluster, quotas={"default-flavor": {"cpu": 1000}}, within_cluster_queue="LowerPriority")
         make_workload(cluster, "victim")
         engine = start(cluster)

@@ -59,7 +59,7 @@ class TestDevices:
         assert set(Device.objects.values_list("used_slots", "used_memory_mib")) == {(0, 0)}
 
     def test_counters_follow_from_what_is_stored(self, gpus: Cluster) -> None:
-        """A counter that was wrong stayed wrong by as much for ever."""
+        """A counter that was wrong stayed wrong by as much forever."""
         Device.objects.update(used_slots=3, used_memory_mib=500)
         make_workload(gpus, "one", self.GPU)
         start(gpus).run()

@@ -271,7 +271,7 @@ def test_variants_have_the_pods_of_a_parent_that_is_applied_again() -> None:
     counts = set(PodSet.objects.values_list("workload__name", "count"))
     assert counts == {(name, 3) for name in Workload.objects.values_list("name", flat=True)}
     assert (there.parent.status, charged()) == ("Pending", {}), "three pods do not fit"
-    assert not there.engine.run().more, "they are made anew once"
+    assert not there.engine.run().more, "they are made again once"
     FlavorQuota.objects.filter(flavor="spot").update(nominal_quota=3000)
     there.turn(3)
     assert (there.parent.status, charged(), there.faults()) == ("Admitted", {"spot": 3000}, [])

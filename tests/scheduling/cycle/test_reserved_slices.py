@@ -68,7 +68,7 @@ def lent_slice(*, racks: bool, limit: dict[str, Any], pods: int = 1) -> World:
 def test_a_slice_does_not_keep_reserved_nodes_longer_than_the_one_before(
     racks: bool, now: float, before: int | None, after: int | None, pods: int, starts: bool
 ) -> None:
-    """The limit of a new slice begins anew, and its pods stay where those of the old one are."""
+    """The limit of a new slice starts over, and its pods stay where those of the old one are."""
     world = lent_slice(racks=racks, limit={} if before is None else limited(before))
     limit = {} if after is None else limited(after)
     made = [gpus(memory_mib=16_000, pods=pods)]

@@ -83,7 +83,7 @@ def test_a_window_delays_a_workload_that_may_run_into_it(
 
 @pytest.mark.parametrize(("if_busy", "finished"), [("Wait", 90.0), ("Evict", 210.0)])
 def test_a_holder_on_the_node_is_evicted_where_the_reservation_says_so(if_busy: str, finished: float) -> None:
-    """It holds quota from the beginning, for 90 seconds. Evicted after 60, it runs anew when the window is over."""
+    """It holds quota from the beginning, for 90 seconds. Evicted after 60, it runs again when the window is over."""
     made = scenario({"ifBusy": if_busy})
     made["runtimeSeconds"]["ns/w"] = 90
     topology = {

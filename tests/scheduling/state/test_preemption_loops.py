@@ -32,7 +32,7 @@ POLICY = preemption(within="LowerPriority", reclaim="Any", borrow="LowerPriority
 
 def circling() -> Builder:
     """H preempts L in its own queue; the room goes to X, which is older; L reclaims it from X and is admitted, and H
-    preempts L again, for ever."""
+    preempts L again, forever."""
     builder = Builder().cohort("all", quotas={"default": 2})
     builder.queue("q2", {"default": 4}, "all", preemption=POLICY).queue("q0", {"default": 0}, "all", preemption=POLICY)
     builder.queue("elsewhere", {"default": 4})

@@ -340,7 +340,7 @@ def test_a_second_pass_that_preempts_counts_for_its_user_once() -> None:
         answer(builder, name, 1001.0)
         if user == "bob":
             cycle(builder.world, 1002.0)
-    builder.cohort("unrelated")  # sums of users are computed anew after an edit
+    builder.cohort("unrelated")  # sums of users are computed again after an edit
     builder.pending("ada1", "q", 1, submitted_by="ada", at=5.0)
     result = cycle(builder.world, 1003.0)
     assert preemptions(result) == {"low": "InClusterQueue"}

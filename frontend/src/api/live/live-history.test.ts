@@ -20,7 +20,7 @@ it("has one point a second, with the latest that was known of it", () => {
   expect(history.version).toBe(3);
 });
 
-it("breaks the line once, and begins anew behind the break", () => {
+it("breaks the line once, and starts over behind the break", () => {
   const history = new LiveHistory();
   history.breakLine();
   record(history, 0, 1);

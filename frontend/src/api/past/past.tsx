@@ -38,7 +38,7 @@ export function figuresQuery(cluster: string, at: string) {
   });
 }
 
-/** Everything inside shows that moment. It must be made anew for another one. */
+/** Everything inside shows that moment. It must be made again for another one. */
 export function PastMoment({ cluster, at, children }: { cluster: string; at: string; children: ReactNode }) {
   const present = useQueryClient();
   const queries = useMemo(() => pastQueries(present, `${cluster} ${at}`), [present, cluster, at]);

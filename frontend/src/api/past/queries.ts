@@ -19,7 +19,7 @@ const kept = new Map<string, QueryClient>();
 
 /**
  * Answers about the past are kept apart from those about the present, and do not change. They are kept outside of the
- * page: a part that waits for its data has no state yet, and would begin anew each time.
+ * page: a part that waits for its data has no state yet, and would start over each time.
  */
 export function pastQueries(present: QueryClient, moment: string): QueryClient {
   const found = kept.get(moment) ?? newQueries(present);

@@ -90,7 +90,7 @@ it("shows the help of the field at the cursor", async () => {
   expect(screen.getByText("spec.parentName")).toBeTruthy();
 });
 
-it("draws nothing anew while nothing is typed", async () => {
+it("draws nothing again while nothing is typed", async () => {
   let reads = 0;
   const described: DescribedKinds = {
     ...DESCRIBED,

@@ -120,7 +120,7 @@ interface SquareProps {
   isStop: boolean;
 }
 
-/** The live stream draws the map anew each second: a square is drawn anew only if it has changed. */
+/** The live stream draws the map again each second: a square is drawn again only if it has changed. */
 const Square = memo(({ uuid, node, index, state, usedMib, memoryMib, isStop }: SquareProps) => {
   const { search } = useRowCluster();
   const held = t`${formatShare(usedMib, memoryMib)} held`;

@@ -115,7 +115,7 @@ function PlanEditor({ begin, beginHours, onAsked }: PlanEditorProps) {
           />
           <Select
             label={t`Hours ahead`}
-            description={t`After the effects: forward runs with run times of like workloads, which take some seconds more.`}
+            description={t`After the effects: forward runs with run times of similar workloads, which take some seconds more.`}
             data={[...new Set([...HOURS, beginHours])]
               .sort((one, other) => one - other)
               .map((count) => ({

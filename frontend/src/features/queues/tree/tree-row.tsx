@@ -27,7 +27,7 @@ export const TreeRowView = memo(
   (before, after) => before.onToggle === after.onToggle && sameRow(before.row, after.row),
 );
 
-/** Rows are made anew with each frame; what they hold is replaced only when it changed. */
+/** Rows are made again with each frame; what they hold is replaced only when it changed. */
 function sameRow(a: TreeRow, b: TreeRow): boolean {
   const keys = Object.keys(a) as (keyof TreeRow)[];
   return a.kind === b.kind && keys.every((key) => a[key] === b[key]);
