@@ -189,7 +189,7 @@ def eviction(
 
 
 def stop_reason(world: World, cluster_queue: str) -> EvictionReason:
-    """Return why the workloads of a drained ClusterQueue, or of a drained LocalQueue of it, are evicted."""
+    """Return why the workloads of a drained ClusterQueue, or of one of its LocalQueues that is drained, are evicted."""
     spec = world.objects.cluster_queue(cluster_queue)
     if spec is not None and spec.stop_policy is StopPolicy.HOLD_AND_DRAIN:
         return EvictionReason.CLUSTER_QUEUE_STOPPED

@@ -53,7 +53,7 @@ _PAST: Final = _past()
 
 
 def past_noun(noun: Noun) -> Noun:
-    """Return the kind as its earlier states are read. Raises `ClientError` for a kind of which none are shown."""
+    """Return the kind for reading its earlier states. Raises `ClientError` for a kind without earlier states."""
     found = _PAST.get(noun.kind)
     if found is None:
         shown = ", ".join(each.plural for each in _PAST.values())

@@ -147,7 +147,7 @@ class ManifestsView(ClusterView):
     )
     @done_once
     def post(self, request: Request) -> Response:
-        """Apply manifests of any kinds, all or, if one has an error, none. Each manifest replaces its object."""
+        """Apply manifests of any kinds, all or none. Each manifest replaces its object."""
         result = apply_manifests(
             self.cluster,
             cast("bytes", request.data or b""),  # a request without a body parses as an empty form

@@ -130,7 +130,7 @@ class _Dumper(yaml.SafeDumper):
     """Indents lists under their key, and quotes text that another reader would take for a number."""
 
     def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
-        """Lists are indented too."""
+        """Indent lists, too."""
         super().increase_indent(flow, False)
 
     def ignore_aliases(self, data: Any) -> bool:

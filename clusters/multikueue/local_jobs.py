@@ -95,7 +95,7 @@ def _must_wait(kind: JobKind, here: JsonObject, remote: JsonObject) -> bool:
 
 
 def status_patch(kind: JobKind, here: JsonObject, remote: JsonObject) -> JsonObject | None:
-    """Return the merge patch from one status to the other; None if they are alike."""
+    """Return the merge patch from one status to the other; None if they are equal."""
     before, wanted = here.get("status") or {}, dict(remote.get("status") or {})
     if kind.stopping is Stopping.DELETE:
         wanted = _with_own_gate(here, wanted)

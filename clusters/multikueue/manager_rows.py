@@ -161,9 +161,9 @@ def write_dispatch(dispatch: Dispatch) -> dict[str, Any]:
 
 
 def together(cases: Sequence[Case]) -> dict[str, str | None]:
-    """Return, by workload of a job with several workloads, the worker to which it must go: the one that was chosen for
-    another workload of the job. Before one is chosen, None (any worker) for the first workload, "" (none) for others.
-    """
+    """Return, by workload of a job with several workloads, the worker that it must go to: the one that was chosen for
+    another workload of the job. Before one is chosen, return None (any worker) for the first workload, and "" (no
+    worker) for the others."""
     of_job: dict[int, list[Case]] = defaultdict(list)
     for case in cases:
         if case.kind is not None and case.kind.workloads_per is WorkloadsPer.GROUP and case.workload.job is not None:

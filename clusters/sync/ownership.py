@@ -61,7 +61,7 @@ class Ownership:
 
 
 def controller_uid(obj: JsonObject) -> str:
-    """Return the uid of the object that manages this one; empty where there is none."""
+    """Return the uid of the object that manages this one; empty if there is none."""
     owners = obj["metadata"].get("ownerReferences") or ()
     return next((str(owner["uid"]) for owner in owners if owner.get("controller")), "")
 

@@ -54,7 +54,7 @@ class Surroundings(Protocol):
 
     @property
     def trusted(self) -> frozenset[str]:
-        """The names of the accounts by which we write to the cluster ourselves."""
+        """The names of the accounts with which kueueweb writes to the cluster."""
 
     def observes_only(self) -> bool:
         """Return whether kueueweb must not change any object in the cluster."""

@@ -43,8 +43,8 @@ class Drift:
 
 
 def drifts(*clusters: int) -> Iterator[Drift]:
-    """Yield every drift of these clusters (their keys), by node and device: seven queries at most, however many they
-    are."""
+    """Yield every drift of these clusters, given by their keys, by node and device. The number of queries is at most
+    seven, however many clusters there are."""
     for finding in AuditFinding.objects.filter(cluster_id__in=clusters, confirmed=True):
         message = f"{finding.check_name}: {finding.subject}: {finding.message}"
         namespaces = frozenset({finding.namespace} if finding.namespace else ())

@@ -23,7 +23,7 @@ _START = "Start it, or check its log: it sends a heartbeat every 5 s."
 
 
 def settings_checks() -> Iterator[Finding]:
-    """Yield the findings about the variables. Those that can't be read have stopped the process before."""
+    """Yield the findings about the variables. Unreadable variables have stopped the process before."""
     errors = [each for each in run_checks() if each.level >= ERROR]
     for each in errors:
         yield fail("settings", f"{each.id}: {each.msg}", each.hint or "Change the setting that it names.")

@@ -248,8 +248,8 @@ class DeviceAssigner:
                 choice.mode = Mode.PREEMPT
 
     def can_place(self, info: WorkloadInfo, assignment: Assignment) -> Callable[[], bool] | None:
-        """Return a test whether the pods have a place; None if no pod is placed here. When called, the test leaves
-        out the workloads that the simulation has removed by then."""
+        """Return a function that tests whether the pods have a place; None if no pod is placed here. When called, it
+        leaves out the workloads that the simulation has removed by then."""
         if assignment.delayed or not self.concerns(info):
             return None
         return lambda: isinstance(self.find(info, assignment), Placement)

@@ -294,7 +294,7 @@ class ReservedNodes:
 
 
 def candidate_of(node: Node) -> Candidate:
-    """Return the facts about a node that decide to which reservations it belongs."""
+    """Return the facts about a node that decide which reservations it belongs to."""
     is_open = all(taint.effect not in CLOSING_EFFECTS for taint in node.taints)
     return Candidate(node.name, node.labels, node.ready and not node.unschedulable, is_open)
 

@@ -198,8 +198,7 @@ class KnownObjects:
         }
 
     def queued_at(self, key: str) -> float:
-        """Return the time by which the workload is ordered in its queue (Kueue's queue-order timestamp); raises
-        KeyError."""
+        """Return the time that orders the workload in its queue (Kueue's queue-order timestamp); raises KeyError."""
         return self._state.workloads[key].timestamp
 
     def reserved_at(self, key: str) -> float:

@@ -212,7 +212,8 @@ class PendingQueue:
         return (item[2] for item in items if item is not None)
 
     def demand(self) -> Iterator[tuple[WorkloadInfo, int]]:
-        """Yield the pending workloads, inadmissible ones too: one of each group of equals, with the group's size."""
+        """Yield one of each group of equal pending workloads, including inadmissible ones, with the size of the
+        group."""
         for state in self._buckets:
             for bucket in self.equals(state):
                 yield next(bucket.members()), bucket.size

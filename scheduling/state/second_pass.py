@@ -36,7 +36,7 @@ class SecondPass(NamedTuple):
     failures: int = 0
 
     def is_due(self, now: float) -> bool:
-        """Return whether its attempt is due; not while it has been asked to stop."""
+        """Return whether its attempt is due. It is not due once the workload has been asked to stop."""
         return self.due <= now and not self.info.evicted
 
     def again(self, now: float) -> SecondPass:

@@ -147,7 +147,7 @@ def _waiting_jobs(cq: ClusterQueueState) -> dict[str, WorkloadInfo]:
 
 
 def pending_counts(cq: ClusterQueueState) -> PendingCounts:
-    """Pending workloads by LocalQueue. While the ClusterQueue is inactive, all of them count as inadmissible."""
+    """Count pending workloads by LocalQueue. While the ClusterQueue is inactive, all of them count as inadmissible."""
     active, inadmissible = (cq.queue.equals(state) for state in (QueueState.ACTIVE, QueueState.INADMISSIBLE))
     if not cq.active:
         active, inadmissible = [], active + inadmissible

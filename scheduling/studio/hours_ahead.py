@@ -241,6 +241,6 @@ class _Runs:
 
 
 def no_hours(asked_hours: int, why: Unknown) -> HoursAhead:
-    """Return the answer where the runs could not be made."""
+    """Return the answer if the runs could not be made."""
     nothing = QueueHours("", 0, 0, None, None)
     return HoursAhead(asked_hours, 0, 0, 0, nothing, (), why)

@@ -190,7 +190,7 @@ class Change(Protocol):
 
 
 def evict_and_requeue(world: World, key: str, reason: EvictionReason, message: str, now: float) -> None:
-    """Evict a workload that holds quota. Its pods have stopped at once, its quota is free, and it waits again."""
+    """Evict a workload that holds quota. Its pods stop immediately, its quota is free, and it waits again."""
     workload = world.workload(key)
     assert workload is not None  # it holds quota
     world.set_workload(evict(workload, reason, message, now), now)

@@ -130,10 +130,8 @@ class Child:
 
 
 def start_child(work: Work, limits: Limits) -> Child:
-    """Fork a child that does the work. The caller holds no connection, and has no threads.
-
-    Raises OSError, and leaves nothing open, where the system has no process, memory or file left for one.
-    """
+    """Fork a child that does the work. The caller holds no connection, and has no threads. Raises OSError, and leaves
+    nothing open, if the system has no process, memory or file left for a child."""
     reading, writing = os.pipe()
     die_with_studio = to_die_with(os.getpid(), signal.SIGKILL)
     try:

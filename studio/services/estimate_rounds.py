@@ -106,7 +106,7 @@ class EstimateRounds:
         return False
 
     def pipes(self) -> dict[int, Child]:
-        """Return the pipe of the running child, by which it is waited for."""
+        """Return the pipe of the running child, for waiting on it."""
         found = self._round
         return {} if found is None or found.child.outcome is not None else {found.child.pipe: found.child}
 

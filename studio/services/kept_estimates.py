@@ -197,7 +197,7 @@ def _keep(cluster: Cluster, made_at: datetime, rows: Mapping[str, Mapping[str, A
 
 
 def forget_estimates(before: datetime) -> None:
-    """Delete estimates that were made before then."""
+    """Delete estimates that were made before this time."""
     KeptEstimate.objects.filter(made_at__lt=before).delete()
 
 

@@ -166,7 +166,7 @@ class SuspendableJobs:
             raise JobError(changes.failure)
 
     def stop(self, source: JobSource, row: Workload) -> None:
-        """Suspend a job that is withdrawn, or ended while pods of it are left."""
+        """Suspend a job that is withdrawn, or that has ended and still has pods."""
         there = self._objects.there(source)
         for _ in range(_MAX_PASSES):
             stopped = None if there is None else stopped_job(source.kind, there, shown_workload(row, there))

@@ -11,12 +11,9 @@ from scheduling.model.vendor import FitRules
 
 
 def taken_cores(request: DeviceRequest, rules: FitRules, total: int, used: int) -> int | None:
-    """Return the cores that a request takes of a device with `total` cores of which `used` are taken; None if too few
-    are free.
-
-    At most 100 percent points; or a share of the device's own number of cores, at least one; or, where cores are bits,
-    the lowest free bits.
-    """
+    """Return the cores that a request takes of a device with `total` cores, `used` of which are taken; None if too few
+    are free. These are at most 100 percent points, or a share of the device's own number of cores (at least one), or,
+    if cores are bits, the lowest free bits."""
     if rules.cores_are_bits:
         return _free_bits(request, total, used)
     wanted = request.cores_percent if rules.cores_above_100 else _percentage(request)

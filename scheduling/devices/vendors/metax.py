@@ -100,11 +100,8 @@ class SgpuFit(DeviceFit):
 
 
 def classes_go_together(app_class: str, tenants: Collection[Tenant]) -> bool:
-    """Return whether a pod may join a device's tenants, by their application classes.
-
-    Pods with a class share only among themselves. An offline pod on the same device as an online one would be suspended
-    at once.
-    """
+    """Return whether a pod may join a device's tenants, by their application classes. Pods with a class share only with
+    pods of the same class. An offline pod on the same device as an online one would be suspended immediately."""
     classes = {tenant.app_class for tenant in tenants} - {""}
     if bool(classes) != bool(app_class):
         return False

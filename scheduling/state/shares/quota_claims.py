@@ -96,7 +96,7 @@ def set_limits(claim: QuotaClaim, key: FlavorResource, cell: Cell) -> None:
 
 
 def sum_requests(claim: QuotaClaim) -> None:
-    """Compute usage and demand of a claim from those below."""
+    """Compute the usage and demand of a claim from the claims below it."""
     for child in claim.children:
         sum_requests(child)
     if claim.children:

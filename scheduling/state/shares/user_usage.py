@@ -112,7 +112,7 @@ class UserUsage:
 
 
 def group_in(cq: ClusterQueueState, groups: Sequence[str]) -> str:
-    """Return the one of a user's groups in which the user's workloads count in a ClusterQueue; "": none is limited."""
+    """Return the user's group that limits count in a ClusterQueue; "" if no group of the user is limited there."""
     if not groups or not any(node.by_group for node in cq.user_limits):
         return ""
     return group_of([QueueLevel(node.name, limits=node.limits) for node in cq.user_limits], groups)
