@@ -6,13 +6,7 @@ import { waiting } from "./live-data";
 const MIN_STEP_SECONDS = 1;
 const MAX_POINTS = 2_400;
 
-const HISTORY_SERIES = [
-  "pending",
-  "admitted",
-  "usedMemoryMib",
-  "usedCoresPercent",
-  "devicesInUse",
-] as const;
+const HISTORY_SERIES = ["pending", "admitted", "usedMemoryMib", "usedCoresPercent", "devicesInUse"] as const;
 export type HistorySeries = (typeof HISTORY_SERIES)[number];
 
 export class LiveHistory {
