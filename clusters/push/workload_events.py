@@ -56,32 +56,39 @@ class WorkloadEvents:
         self._resource = resource
         self._recorder = EventRecorder(client)
         self._key = f"cluster-events:{cluster.pk}"
+        self._since = 0
+        self._told: dict[int, float] = {}
+        self._rows: list[WorkloadEvent] = []
 
-    def tell(self, waiting: Collection[tuple[str, str]] = ()) -> bool:
-        """Write the events of created objects and the recorded ones. Returns whether some are left.
-
-        * waiting: (namespace, name) of workloads whose objects do not exist or are outdated: their events wait, too.
-
-        Raises ClusterUnreachable; the remaining events are written later.
-        """
+    def read(self) -> None:
+        """Read the recorded events to write, before the objects of their workloads are written: an event on an object
+        that does not exist is none."""
         state = cache.get(self._key)
         if state is None:
             newest = WorkloadEvent.objects.filter(cluster=self._cluster).aggregate(newest=Max("pk"))["newest"]
             state = {"since": newest or 0, "told": []}
             self._remember(state["since"], {}, ())
-        told: dict[int, float] = dict(state["told"])
-        since, untold = self._untold(state["since"], told)
-        rows = [row for row in untold if (row.namespace, row.workload_name) not in waiting][:_BATCH]
+        self._told = dict(state["told"])
+        self._since, self._rows = self._untold(state["since"])
+
+    def tell(self, waiting: Collection[tuple[str, str]] = ()) -> bool:
+        """Write the events of created objects and those that were read. Returns whether some are left.
+
+        * waiting: (namespace, name) of workloads whose objects do not exist or are outdated: their events wait, too.
+
+        Raises ClusterUnreachable; the remaining events are written later.
+        """
+        rows = [row for row in self._rows if (row.namespace, row.workload_name) not in waiting][:_BATCH]
         created = events_of_created(self._cluster, self._client)
         left, unreachable = self._recorder.record_all([*created, *self._notices(rows)])
         created[:] = [notice for notice in left if not notice.row][-_MAX_BACKLOG:]
         if rows:
             unwritten = {notice.row for notice in left}
-            told |= {row.pk: row.at.timestamp() for row in rows if row.pk not in unwritten}
-            self._remember(since, told, [row.pk for row in untold if row.pk not in told])
+            self._told |= {row.pk: row.at.timestamp() for row in rows if row.pk not in unwritten}
+            self._remember(self._since, self._told, [row.pk for row in self._rows if row.pk not in self._told])
         if unreachable is not None:
             raise unreachable
-        return len(rows) < len(untold)
+        return len(rows) < len(self._rows)
 
     def _notices(self, rows: Sequence[WorkloadEvent]) -> Iterator[Notice]:
         if rows:
@@ -89,9 +96,9 @@ class WorkloadEvents:
             for row in rows:
                 yield from objects.notices(row)
 
-    def _untold(self, since: int, told: Mapping[int, float]) -> tuple[int, list[WorkloadEvent]]:
+    def _untold(self, since: int) -> tuple[int, list[WorkloadEvent]]:
         """From which key on, and the rows since, in order. A low key may be committed after a higher one."""
-        rows = WorkloadEvent.objects.filter(cluster=self._cluster, pk__gt=since).exclude(pk__in=told)
+        rows = WorkloadEvent.objects.filter(cluster=self._cluster, pk__gt=since).exclude(pk__in=self._told)
         newest = list(rows.order_by("-pk")[: _MAX_BACKLOG + 1])
         if len(newest) > _MAX_BACKLOG:
             since = newest.pop().pk

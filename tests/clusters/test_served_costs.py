@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -127,14 +127,18 @@ def test_a_flood_is_written_in_several_sweeps_and_loses_no_event(
     assert told(served) == dict.fromkeys(TOLD, 5)
 
 
-class SilentAboutEvents:
-    """A client that gets no answer to an event."""
+class ClientInFront:
+    """A client of the tests that passes requests on."""
 
     def __init__(self, client: ClusterClient) -> None:
         self._client = client
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._client, name)
+
+
+class SilentAboutEvents(ClientInFront):
+    """Gets no answer to an event."""
 
     def create(self, kind: Kind, item: JsonObject) -> JsonObject:
         if kind == EVENTS:
@@ -151,6 +155,37 @@ def test_events_that_get_no_answer_are_written_later(served: ServedCluster) -> N
     push_pending(served.cluster, silent, served.now)
     assert suspended(served) == 0, "a job does not wait for events"
     assert told(served) == dict.fromkeys(TOLD, 0)
+    served.push()
+    assert told(served) == dict.fromkeys(TOLD, FEW)
+
+
+class BusyMeanwhile(ClientInFront):
+    """Has something done between the writes of workloads and of events: when it writes the status of a queue."""
+
+    def __init__(self, client: ClusterClient, meanwhile: Callable[[], object]) -> None:
+        super().__init__(client)
+        self._meanwhile: list[Callable[[], object]] = [meanwhile]
+
+    def apply(self, kind: Kind, item: JsonObject, **options: Any) -> JsonObject:
+        if kind.kind == "LocalQueue" and self._meanwhile:
+            self._meanwhile.pop()()
+        return self._client.apply(kind, item, **options)
+
+
+def test_events_of_a_workload_that_is_decided_during_a_sweep_wait_for_its_object(served: ServedCluster) -> None:
+    queued(served, "first", "100m")
+    served.watch()
+    served.engine.run()
+
+    def second() -> None:
+        queued(served, "second", "100m")
+        served.watch()
+        served.engine.run()
+
+    busy: Any = BusyMeanwhile(served.client, second)
+    push_pending(served.cluster, busy, served.now)
+    assert Workload.objects.filter(status="Admitted").count() == FEW
+    assert told(served) == dict.fromkeys(TOLD, 1)
     served.push()
     assert told(served) == dict.fromkeys(TOLD, FEW)
 

@@ -51,6 +51,8 @@ class Serving:
 
     def after_jobs(self) -> None:
         """Write all other workloads, the statuses of queues, and the events. Raises ClusterError."""
+        if self._events is not None:
+            self._events.read()
         waiting = self._workloads.tell() if self._workloads is not None else frozenset()
         due = self._statuses_are_due()
         if due:
