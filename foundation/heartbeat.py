@@ -38,14 +38,14 @@ WRONG_CLOCK_SECONDS: Final = 5.0
 _SLOW_SECONDS: Final = 1.0
 """After a round trip of this length, the clock's difference is too uncertain."""
 FAILING_SECONDS: Final = 150.0
-"""A failure of which nothing was said for longer has ended. A push says so after at most two requests that got no
+"""A failure that was not reported for longer has ended. A push reports it after at most two requests without an
 answer."""
 _KNOWN_SECONDS: Final = 24 * 3600.0
 """A webhook or a visibility server that has been silent for longer was taken away."""
 _SEEN: Final = "kueueweb:heartbeats"
 _CLOCKS: Final = "kueueweb:process-clocks"
 _FAILING: Final = "kueueweb:failing"
-"""By role and cluster: since when it fails, and when that was said last."""
+"""By role and cluster, when the failure began, and when it was last reported."""
 
 
 class Role(StrEnum):

@@ -23,7 +23,7 @@ class DeviceBinding(StrEnum):
     """The scheduler that binds pods with devices from us."""
 
     BIND = "bind"
-    """We do, as HAMi's scheduler would; its webhook is told to leave these pods alone."""
+    """kueueweb binds, as HAMi's scheduler would; HAMi's webhook is told to ignore these pods."""
     PIN = "pin"
     """HAMi's scheduler does, on the node and the devices that we chose."""
 

@@ -245,7 +245,7 @@ NOUNS: Final = (
 )  # fmt: skip
 _BY_WORD: Final = {word: noun for noun in NOUNS for word in noun.words}
 ALL: Final = (LOCAL_QUEUES, JOBS, WORKLOADS)
-"""The kinds of `get all`: those of a tenant's work."""
+"""The kinds of `get all`: the kinds that a tenant works with."""
 
 
 def noun_named(word: str) -> Noun | None:

@@ -66,7 +66,7 @@ class SetSync(SuspendableJobSync):
         self._pods = pods
         self._states: dict[str, _State] = {}
         self._without_pods: dict[str, JsonObject] = {}
-        """uid -> a set that needs no workload, and of which no pod has been seen yet."""
+        """uid -> a set that needs no workload, and without any pod so far."""
 
     def tick(self, now: float) -> None:
         """Mark also the pods of sets that need no workload, once a pod of such a set is seen."""

@@ -20,7 +20,7 @@ from kueueweb.checkup.webhook_checks import webhook_checks
 from queues.models import LocalQueue
 
 _MAX_TENANTS: Final = 20
-"""Rights are asked in no more namespaces of a cluster."""
+"""Rights are checked in at most this many namespaces of a cluster."""
 
 
 def preflight(names: Sequence[str], namespace: str) -> Iterator[Finding]:

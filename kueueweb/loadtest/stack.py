@@ -33,7 +33,7 @@ _START_SECONDS = 300.0
 """On a machine that is busy with other work, a process may need more than a minute to start."""
 
 _FAILURES = 3
-"""A process that ends so often before the server answers will not start at all."""
+"""A process that ends this often before the server answers will not start at all."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ _SHORT_NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "LocalQueue": ("queue", "queues", "lq"),
     "ResourceFlavor": ("flavor", "flavors", "rf"),
 }
-"""The names in Kueue's definitions, for kinds of which we have fewer."""
+"""The short names in Kueue's definitions, for kinds that have fewer here."""
 _LIST_VIEWS: Final[Mapping[str, type[KindListView]]] = {
     **{name: views[0] for name, views in VIEWS.items()},
     "ClusterQueue": ClusterQueueListView,
@@ -77,8 +77,8 @@ class Resource:
     cluster_path: str = "cluster"
     """The path from a row to its cluster."""
     narrowed: Callable[[QuerySet[Any], Cluster, Mapping[str, str]], QuerySet[Any]] | None = None
-    """Selects the rows of a request, given the values that it requires by the paths of the fields, where there may be
-    too many rows to look at all."""
+    """Selects the rows of a request, given the required values by the paths of the fields, if there may be too many
+    rows to read all."""
 
     @property
     def singular(self) -> str:

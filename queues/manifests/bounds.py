@@ -16,7 +16,7 @@ MAX_OBJECT_BYTES: Final = 3 * 2**19
 """1.5 MiB: Kubernetes' store accepts no larger object."""
 
 MAX_REPLICAS: Final = 50_000
-"""The maximum of replicas of one Deployment, of which each is a workload."""
+"""The maximum number of replicas of one Deployment; each replica is a workload."""
 
 
 def size_mistake(content: Any, document: int = 0, path: str = "") -> LocatedError | None:

@@ -134,7 +134,7 @@ def _hash(text: str, length: int) -> str:
 
 
 JOB_READERS: dict[tuple[str, str], JobReader] = {}
-"""By apiVersion and kind; the app that talks to clusters, where the kinds are, fills it in."""
+"""The readers by apiVersion and kind. The app that connects to clusters, which has the kinds, registers them here."""
 _WORKLOAD_VERSIONS = ("kueue.x-k8s.io/v1beta1", "kueue.x-k8s.io/v1beta2")
 
 

@@ -25,7 +25,7 @@ class PodSetSpec:
 
 
 HandedOver = tuple[Mapping[str, str], Mapping[str, str]]
-"""The labels and the annotations of which a job's new workload takes over the ones that the Configuration names."""
+"""The labels and annotations of a job. Its new workload takes over those that the Configuration names."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,7 @@ from scheduling.state.workload_info import PodSetRequests, QueueState, WorkloadI
 MAX_AHEAD = 20
 MAX_HOLDERS = 10
 MAX_CHOICES = 16
-"""With more choices of flavors, a pod set is taken to fit on empty nodes: a person waits for the answer."""
+"""With more choices of flavors, a pod set is assumed to fit on empty nodes, because a user waits for the answer."""
 MAX_CONTENDERS = 64
 """At most this many heads of other ClusterQueues are nominated to find their order. Each costs as much as in a
 cycle."""
@@ -155,7 +155,7 @@ class Explanation:
     factors: PriorityFactors | None = None
     """The parts of its multifactor priority, as of the last calculation; None if its class orders it."""
     planned_start: PlannedStart | None = None
-    """Its own planned start (backfill), which others must not delay."""
+    """The workload's own planned start (backfill), which others must not delay."""
     would_delay: PlannedStart | None = None
     """The planned start that it would delay if it started now."""
     reservations: tuple[ReservedWindow, ...] = ()

@@ -29,7 +29,7 @@ class DeviceRefusal(StrEnum):
     CARD_UUID_MISMATCH = "CardUuidMismatch"
     """The pod asks for, or excludes, devices by their identifiers."""
     CARD_TIME_SLICING_EXHAUSTED = "CardTimeSlicingExhausted"
-    """All slots of the device are taken, whatever memory is free."""
+    """All slots of the device are taken, even if memory is free."""
     EXCLUSIVE_DEVICE_ALLOCATE_CONFLICT = "ExclusiveDeviceAllocateConflict"
     """One side wants the whole device, and the other one has part of it."""
     RESOURCE_QUOTA_NOT_FIT = "ResourceQuotaNotFit"

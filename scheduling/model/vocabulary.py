@@ -107,7 +107,7 @@ class PendingReason(StrEnum):
     PENDING_EVALUATION = "PendingEvaluation"
     """No cycle has evaluated it since it was queued."""
     NO_MATCHING_FLAVOR = "NoMatchingFlavor"
-    """No flavor suits its pods, whatever is free: taints, affinity, uncovered resources."""
+    """No flavor suits its pods, even if quota is free: taints, affinity, uncovered resources."""
     EXCEEDS_MAX_QUOTA = "ExceedsMaxQuota"
     """It requests more than the queue could get if the whole cohort were idle, so that waiting cannot help."""
     WAITING_FOR_QUOTA = "WaitingForQuota"
@@ -309,7 +309,7 @@ class ReclaimWithinCohortPolicy(StrEnum):
     LOWER_PRIORITY = "LowerPriority"
     """A borrower keeps lent quota against workloads of at most its priority."""
     ANY = "Any"
-    """The owner gets its quota back whatever the borrower's priority."""
+    """The owner gets its quota back, regardless of the borrower's priority."""
 
 
 class BorrowWithinCohortPolicy(StrEnum):

@@ -131,7 +131,7 @@ class ClusterQueueState:
         self.user_limits: tuple[LimitedNode, ...] = ()
         """Itself and the cohorts above that limit users, from itself up."""
         self.backfilled = spec.backfill is not None
-        """Whether its waiting workloads are told apart by their time limits."""
+        """Whether its waiting workloads are distinguished by their time limits."""
         self.weights: PriorityWeights | None = None
         """The weights of the multifactor priority that orders its pending workloads; None: their class orders them."""
         self.ordered_across = False

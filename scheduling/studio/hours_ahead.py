@@ -32,7 +32,7 @@ MIN_RUNS: Final = 2
 """Further runs are made while there is time. The two runs of a pair differ by the changes alone, so that few pairs tell
 the difference."""
 _STEPS: Final = Steps(share=0.03, min_seconds=300.0)
-"""Coarser than those of estimates: the figures are of whole hours, and a day must fit into the time."""
+"""Larger steps than those of estimates, because the figures are of whole hours, and a day must fit into the time."""
 
 HasTime = Callable[[float], bool]
 """Whether less than this share of the whole time has passed."""

@@ -39,7 +39,8 @@ TRY_SECONDS: Final = 20.0
 LEASE_SECONDS: Final = 120
 
 MAX_BEYOND_REACH: Final = 100_000
-"""Workloads that a round says to be beyond reach without having tried them; those behind them are not estimated."""
+"""The number of workloads that a round reports as beyond reach without trying them; workloads behind them are not
+estimated."""
 
 _OVERDUE: Final = Outcome(None, "TimeLimit", "The estimates were not finished in time.")
 

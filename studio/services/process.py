@@ -65,7 +65,7 @@ class _Running:
     trial: Trial
     child: Child
     told: Mapping[str, Any] = field(default_factory=dict)
-    """The last answer that the child told before its outcome."""
+    """The last answer that the child sent before its outcome."""
 
 
 class Studio:

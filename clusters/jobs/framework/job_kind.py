@@ -78,7 +78,7 @@ class JobKind(ABC):
     defaults_updates: ClassVar[bool] = False
     """Whether the mutating webhook runs on edits too."""
     repeats_checks: ClassVar[bool] = True
-    """Whether an edit has to keep all rules for new jobs, not those about topology alone."""
+    """Whether an edit must satisfy all rules for new jobs, instead of only those about topology."""
     reads_topology_off_pod_sets: ClassVar[bool] = False
     """Whether annotations that can't be read fail the job as a whole, instead of naming their field."""
 

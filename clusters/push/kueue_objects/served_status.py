@@ -52,7 +52,7 @@ _OUR_CONDITIONS: Final = frozenset({str(each) for each in ConditionType} | {"Act
 _REFUSES_FIELDS: Final = frozenset(
     {HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.INTERNAL_SERVER_ERROR}
 )
-"""An API server answers 500 where the body of an apply does not have the types of the definition."""
+"""An API server answers 500 if the body of an apply does not have the types of the definition."""
 _STATUS_FIELD: Final = re.compile(r"\bstatus\.([A-Za-z]+)")
 
 

@@ -46,10 +46,10 @@ from queues.models import (
 FORMAT: Final = 1
 """The version of the layout. Other versions are refused by name."""
 FINISHED_SECONDS: Final = 3600
-"""A checkpoint has the workloads that finished at most so long before it."""
+"""A checkpoint has the workloads that finished at most this long before it."""
 MOST_BYTES: Final = 2**30
-"""Inflated content that is larger is not written, and is damaged where it is read: that of 10,000 workloads has some
-10 MiB."""
+"""Larger inflated content is not written, and counts as damaged when it is read. The content of 10,000 workloads has
+some 10 MiB."""
 _LEVEL: Final = 3
 
 _OF_CLUSTER: Final = "row.cluster_id = {cluster}"

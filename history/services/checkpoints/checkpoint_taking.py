@@ -44,7 +44,7 @@ _SETTINGS: Final = ("configuration", "device_plugin_configuration", "placement",
 _COMPARED: Final = ("reserving", "admitted")
 _WAITING: Final = ("pending", "inadmissible")
 _PAUSE_SECONDS: Final = 300.0
-"""After a failure, this process leaves a cluster alone for so long."""
+"""After a failure, this process skips a cluster for this time."""
 
 _log = logging.getLogger(__name__)
 _failed_at: Final[dict[int, float]] = {}

@@ -34,12 +34,12 @@ from history.services.checkpoints.checkpoint_tables import (
 from scheduling.model.times import rfc3339
 
 _CLOCK_SECONDS: Final = 5.0
-"""The browser's clock may be ahead of ours by so much."""
+"""The browser's clock may be ahead of ours by this much."""
 _EXACT: Final = timedelta(milliseconds=1)
 """The precision of a checkpoint's moment."""
 READERS: Final = 6
-"""Reads of the past at once, in the whole installation: each takes some 240 of PostgreSQL's locks, of which its default
-settings have 6,400 for all sessions."""
+"""The number of simultaneous reads of the past in the whole installation. Each takes some 240 of PostgreSQL's locks;
+its default settings have 6,400 for all sessions."""
 _RIGHTS: Final = frozenset({Namespace._meta.db_table})
 """Tables that rights are read from stay present, except where rules decide."""
 

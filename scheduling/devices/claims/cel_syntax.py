@@ -16,7 +16,8 @@ MAX_LENGTH: Final = 10 * 1024
 MAX_DEPTH: Final = 64
 """How deep parentheses, brackets and arguments may be within each other."""
 MAX_TREE_DEPTH: Final = 128
-"""How deep the tree may be, chains of operators and of fields included: whatever walks it calls itself that often."""
+"""The maximum depth of the tree, including chains of operators and fields, because functions that walk it recurse this
+deep."""
 MAX_NODES: Final = 4_000
 _MAX_DIGITS: Final = 64
 MIN_INT: Final = -(2**63)

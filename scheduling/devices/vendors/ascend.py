@@ -12,7 +12,7 @@ from scheduling.model.device import HAMI_CORE_MODE, SOFT_SPLIT, SPLIT, Device
 from scheduling.model.placement import DeviceRefusal
 
 SOFT_SPLIT_CORES = 100
-"""A softly split device is shared in percent of its cores, whatever their number."""
+"""A softly split device is shared in percent of its cores, regardless of their number."""
 
 
 @dataclass(slots=True)
