@@ -16,6 +16,7 @@ import { QueryError } from "@/components/query-error";
 import { WideTable } from "@/components/table/wide-table";
 import { FlowGraph, JobName } from "./flow-graph";
 import { flowLook, jobLook, queuesOf, stepsText, submittedAt, whyItWaits } from "./flow-words";
+import classes from "./flows.module.css";
 
 export function FlowPage({ namespace, name }: { namespace: string; name: string }) {
   const query = useQuery(jobFlowQuery(useCluster(), { namespace, name }));
@@ -110,7 +111,11 @@ function Jobs({ flow }: { flow: JobFlow }) {
                 >
                   {whyItWaits(flow, job)}
                 </Table.Td>
-                <Table.Td data-label={t`Ended`} data-none={job.finished_at === null || undefined}>
+                <Table.Td
+                  className={classes.whole}
+                  data-label={t`Ended`}
+                  data-none={job.finished_at === null || undefined}
+                >
                   <Ago time={job.finished_at} />
                 </Table.Td>
               </Table.Tr>
