@@ -8,12 +8,7 @@ from typing import Any
 from clusters.jobs.framework.conditions import has_quota
 from clusters.jobs.framework.context import JobContext
 from clusters.jobs.framework.errors import JobError
-from clusters.jobs.framework.identity import (
-    maximum_execution_seconds_of,
-    prebuilt_workload_of,
-    priority_class_of,
-    queue_name_of,
-)
+from clusters.jobs.framework.identity import maximum_execution_seconds_of, priority_class_of, queue_name_of
 from clusters.jobs.framework.manifest import (
     JsonObject,
     annotations_of,
@@ -85,11 +80,10 @@ def mark_with_uid(workload: JsonObject, owner: JsonObject) -> None:
 
 def follow_gates(workload: JsonObject, owner: JsonObject) -> bool:
     """Copy the admission gates of the owner, and remove the jobs that it no longer starts after; return whether the
-    workload changed. A prebuilt workload keeps the jobs that its author named."""
+    workload changed."""
     there = annotations_of(workload)
     gates = {keys.ADMISSION_GATED_BY: annotations_of(owner).get(keys.ADMISSION_GATED_BY, "")}
-    is_prebuilt = prebuilt_workload_of(owner) == name_of(workload)
-    before, named = () if is_prebuilt else jobs_before(there), jobs_before(annotations_of(owner))
+    before, named = jobs_before(there), jobs_before(annotations_of(owner))
     left = [name for name in before if name in named]
     if len(left) < len(before):
         gates[keys.START_AFTER] = ",".join(left)
