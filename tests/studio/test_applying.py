@@ -494,7 +494,7 @@ def test_the_command_applies_no_plan_whose_trial_is_incomplete(filled: Cluster, 
     """Without time no cycle runs, and the effects are not known."""
     path = tmp_path / "plan.yaml"
     path.write_text(QUOTA % 12)
-    with pytest.raises(CommandError, match=r"Nothing was stored: the time was over.*Raise --seconds"):
+    with pytest.raises(CommandError, match=r"Nothing was stored: time ran out.*Raise --seconds"):
         call_command("what_if", str(path), "--apply", "--seconds", "0")
     assert nominal() == 10_000
     assert not AuditRecord.objects.filter(reason="Plan of manage.py what-if").exists()
