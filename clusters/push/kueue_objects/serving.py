@@ -22,8 +22,8 @@ from foundation.wake_ups import request_push
 _LOOK_SECONDS: Final = 60.0
 _lock: Final = threading.Lock()
 _looked: Final[dict[str, tuple[float, Mapping[str, Kind]]]] = {}
-_compared: Final[dict[tuple[str, int], float]] = {}
-"""When the statuses of a cluster were compared, by its server and its key."""
+_written: Final[dict[tuple[str, int], float]] = {}
+"""When this process last wrote everything that no job waits for, by the cluster's server and key."""
 
 
 class Serving:
@@ -50,32 +50,29 @@ class Serving:
         return self._workloads.tell_unpushed() if self._workloads is not None else frozenset()
 
     def after_jobs(self) -> None:
+        """Write the rest, at most once a second. Raises ClusterError."""
+        key, now = (self._client.server, self._cluster.pk), self._clock()
+        if 0 <= now - _written.get(key, float("-inf")) < STATUS_SECONDS:
+            request_push(self._cluster.name)  # jobs start sooner if fewer sweeps do all of this
+            return
+        _written[key] = now
+        self.write_rest()
+
+    def write_rest(self) -> None:
         """Write all other workloads, the statuses of queues, and the events. Raises ClusterError."""
         if self._events is not None:
             self._events.read()
         waiting = self._workloads.tell() if self._workloads is not None else frozenset()
-        due = self._statuses_are_due()
-        if due:
-            self._objects.tell_statuses()
-        events_left = self._events is not None and self._events.tell(waiting)
-        if waiting or events_left or not due:
+        self._objects.tell_statuses()
+        if (self._events is not None and self._events.tell(waiting)) or waiting:
             request_push(self._cluster.name)
-
-    def _statuses_are_due(self) -> bool:
-        """Return whether this process has not compared the statuses of queues within the last second: that takes longer
-        than to start a job."""
-        key, now = (self._client.server, self._cluster.pk), self._clock()
-        if 0 <= now - _compared.get(key, float("-inf")) < STATUS_SECONDS:
-            return False
-        _compared[key] = now
-        return True
 
 
 def serve(cluster: Cluster, client: ClusterClient, clock: Callable[[], float]) -> None:
     """Write Kueue's objects without the jobs, as before a Kueue takes over. Raises ClusterError."""
     serving = Serving(cluster, client, clock)
     serving.before_jobs()
-    serving.after_jobs()
+    serving.write_rest()
 
 
 def _served(client: ClusterClient) -> Mapping[str, Kind]:
@@ -93,7 +90,7 @@ def _served(client: ClusterClient) -> Mapping[str, Kind]:
 
 
 def forget() -> None:
-    """Ask again which kinds the cluster serves, as after an installation, and compare all statuses."""
+    """Ask again which kinds the cluster serves, as after an installation, and write everything at once."""
     with _lock:
         _looked.clear()
-        _compared.clear()
+        _written.clear()
