@@ -3,6 +3,7 @@ import { t } from "@lingui/core/macro";
 import type { FlowJob, JobFlow } from "@/api/jobs/job-flows";
 import type { BadgeDotProps } from "@/components/badge-dot";
 import { explainPendingReason } from "@/lib/words/pending-reason";
+import { startsAfter } from "@/lib/words/start-after";
 
 export function flowLook(phase: JobFlow["phase"]): BadgeDotProps {
   switch (phase) {
@@ -45,7 +46,7 @@ export function whyItWaits(flow: Pick<JobFlow, "phase">, job: FlowJob): string {
   if (job.phase === "Pending") return explainPendingReason(job.reason);
   if (job.phase !== "Waiting") return "";
   if (flow.phase === "Failed") return t`A job of the flow has failed: no further job starts.`;
-  return t`It starts after ${job.waits_for.join(", ")}.`;
+  return startsAfter(job.waits_for);
 }
 
 /** "3 succeeded, 1 running": the jobs of a flow by their states, those first that are furthest. */

@@ -5,6 +5,7 @@ import { formatAmountShort } from "@/lib/quantity";
 import { formatDuration, formatTimestamp, secondsBetween } from "@/lib/time";
 import { explainPendingReason } from "@/lib/words/pending-reason";
 import { summarizeRequests } from "@/lib/words/requests";
+import { startsAfterGates } from "@/lib/words/start-after";
 
 type AskingPodSet = Pick<PodSet, "name" | "count" | "requests">;
 
@@ -130,7 +131,7 @@ export function waitingSentence(explanation: Explanation, podSets: readonly Aski
     case "Waits":
       return waits(explanation, podSets);
     default:
-      return explanation.message;
+      return startsAfterGates(explanation.message) ?? explanation.message;
   }
 }
 
