@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kueueweb.demo.jobs import RESEARCH, Tenant, manifest
-from queues.manifests.kueue_keys import START_AFTER
+from queues.manifests.kueue_keys import BY_JOB_FLOW, START_AFTER
 from simulation.controllers.device_plugin import NVIDIA_REGISTER
 from simulation.fleet import MIXED, SEVERAL, example_fleet
 
@@ -20,6 +20,8 @@ WHOLE_NODE: Final = "whole-node-training"
 _FAILING_NODE: Final = "gpu-node-03"
 _FAILING_INDEX: Final = 5
 _FAILED_SECONDS: Final = 240.0
+_KEPT_SECONDS: Final = 18_000
+"""The time of the cluster that a finished job of a pipeline is kept, so that its flow is shown whole for a while."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,7 @@ class Story:
         return found
 
     def _pipeline(self) -> Submitted:
-        """Return three jobs, each of which starts after the one before has succeeded."""
+        """Return a flow of three jobs, each of which starts after the one before has succeeded."""
         run = f"{_PIPELINE}-{self._chance.getrandbits(16):04x}"
         whole = {"nvidia.com/gpumem": "32768", "nvidia.com/gpucores": "100"}
         steps: tuple[tuple[str, dict[str, str], dict[str, str], float], ...] = (
@@ -80,6 +82,8 @@ class Story:
         jobs: list[dict[str, Any]] = []
         for step, requests, limits, run_seconds in steps:
             job = manifest(RESEARCH, f"{run}-{step}", "normal-priority", requests, limits, run_seconds)
+            job["metadata"]["labels"][BY_JOB_FLOW] = f"{RESEARCH.namespace}.{run}"
+            job["spec"]["ttlSecondsAfterFinished"] = _KEPT_SECONDS
             if jobs:
                 job["metadata"]["annotations"] = {START_AFTER: jobs[-1]["metadata"]["name"]}
             jobs.append(job)

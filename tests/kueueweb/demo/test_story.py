@@ -9,10 +9,12 @@ from django.core.management import call_command
 from pytest_django import Settings
 from rest_framework.test import APIClient
 
+from accounts.models import Cluster
 from kueueweb.demo.arrivals import is_arrival
 from kueueweb.demo.story import WHOLE_NODE, CardHealth, Event, Story, Submitted
 from queues.manifests.kueue_keys import START_AFTER
 from queues.models import Workload
+from queues.services.flows.job_flows import job_flows
 from simulation.fleet import MIXED, SEVERAL, fleet
 
 
@@ -83,3 +85,5 @@ def test_a_server_takes_the_jobs(settings: Settings) -> None:
         assert answer.status_code == 201, answer.content
     assert Workload.objects.count() == 4
     assert Workload.objects.exclude(waits_for=[]).count() == 2
+    (flow,) = job_flows(Cluster.objects.get())
+    assert [job.after for job in flow.jobs] == [(), (flow.jobs[0].name,), (flow.jobs[1].name,)]

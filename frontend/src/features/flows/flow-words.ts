@@ -2,8 +2,7 @@
 import { t } from "@lingui/core/macro";
 import type { FlowJob, JobFlow } from "@/api/jobs/job-flows";
 import type { BadgeDotProps } from "@/components/badge-dot";
-import { explainPendingReason } from "@/lib/words/pending-reason";
-import { startsAfter } from "@/lib/words/start-after";
+import { explainPendingReason, startsAfter } from "@/lib/words/pending-reason";
 
 export function flowLook(phase: JobFlow["phase"]): BadgeDotProps {
   switch (phase) {

@@ -112,7 +112,7 @@ function Evictions({ count, device_seconds, workloads }: WhatIf["first"]["evicti
             <Table.Td>
               <ClusterQueueLink name={lost.cluster_queue} />
             </Table.Td>
-            <Table.Td>
+            <Table.Td className={classes.line}>
               {lost.reason === "Ended" ? t`Ended by the plan` : preemptionReason(lost.reason)}
             </Table.Td>
             {preempted && (
@@ -120,7 +120,7 @@ function Evictions({ count, device_seconds, workloads }: WhatIf["first"]["evicti
                 {lost.preemptor_cluster_queue !== "" && <KeyedWorkloadLink workload={lost.preemptor} />}
               </Table.Td>
             )}
-            <Table.Td className={classes.duration}>{formatDuration(lost.ran_seconds)}</Table.Td>
+            <Table.Td className={classes.line}>{formatDuration(lost.ran_seconds)}</Table.Td>
             <Table.Td>{formatCount(lost.devices)}</Table.Td>
             {again && <Table.Td>{lost.starts_again ? t`Starts again` : ""}</Table.Td>}
           </Table.Tr>

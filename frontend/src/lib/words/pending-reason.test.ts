@@ -1,5 +1,11 @@
 import { expect, it } from "vitest";
-import { explainPendingReason, PENDING_REASONS, shortReason } from "./pending-reason";
+import {
+  explainPendingReason,
+  PENDING_REASONS,
+  shortReason,
+  startsAfter,
+  startsAfterGates,
+} from "./pending-reason";
 
 it("has two or three words for each reason, never its token", () => {
   for (const reason of PENDING_REASONS) {
@@ -14,3 +20,19 @@ it("writes the name of another reason in words", () => {
   expect(shortReason("Cancelled")).toBe("cancelled");
   expect(shortReason("")).toBe("");
 });
+
+it("names the jobs without their conditions", () => {
+  expect(startsAfter(["prepare", "afterany:tune"])).toBe("It starts after prepare, tune.");
+});
+
+it("says the gates of jobs as the jobs that come before", () => {
+  const message = "Admission is gated by: job.kueueweb.io/prepare,job.kueueweb.io/after:tune.";
+  expect(startsAfterGates(message)).toBe("It starts after prepare, tune.");
+});
+
+it.each(["Admission is gated by: job.kueueweb.io/prepare,budget.", "It lacks quota."])(
+  "leaves %s to its author",
+  (message) => {
+    expect(startsAfterGates(message)).toBeNull();
+  },
+);

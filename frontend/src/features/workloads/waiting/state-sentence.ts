@@ -3,9 +3,8 @@ import { plural, t } from "@lingui/core/macro";
 import type { Explanation, FlavorVerdict, PodSet, WorkloadDetail } from "@/api/types";
 import { formatAmountShort } from "@/lib/quantity";
 import { formatDuration, formatTimestamp, secondsBetween } from "@/lib/time";
-import { explainPendingReason } from "@/lib/words/pending-reason";
+import { explainPendingReason, startsAfterGates } from "@/lib/words/pending-reason";
 import { summarizeRequests } from "@/lib/words/requests";
-import { startsAfterGates } from "@/lib/words/start-after";
 
 type AskingPodSet = Pick<PodSet, "name" | "count" | "requests">;
 
