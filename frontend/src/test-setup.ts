@@ -1,3 +1,4 @@
+import { notifications } from "@mantine/notifications";
 import { cleanup, configure } from "@testing-library/react";
 import { afterEach, vi } from "vitest";
 
@@ -6,12 +7,17 @@ configure({ asyncUtilTimeout: 10_000 });
 
 afterEach(() => {
   cleanup();
+  // The files of a worker share its modules and its window.
+  notifications.clean();
+  window.localStorage.clear();
+  window.sessionStorage.clear();
   vi.restoreAllMocks();
   vi.unstubAllGlobals();
 });
 
 // What jsdom lacks and Mantine asks for.
 Object.defineProperty(window, "matchMedia", {
+  configurable: true,
   value: (query: string) => ({
     matches: false,
     media: query,
