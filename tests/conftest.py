@@ -11,7 +11,7 @@ from whitenoise.middleware import WhiteNoiseMiddleware
 
 from foundation import redis_client
 from tests.patience import PATIENCE_SECONDS
-from tests.quick_flush import delete_rows
+from tests.quick_flush import delete_rows, keep_connections
 from tests.quick_servers import look_often
 from tests.quick_static_files import add_files_once
 from tests.services_plugin import services
@@ -82,4 +82,5 @@ def django_db_modify_db_settings(
     with pytest.MonkeyPatch.context() as patch:
         if services.template:
             patch.setattr(TransactionTestCase, "_fixture_teardown", delete_rows)
+            patch.setattr(TransactionTestCase, "_should_reload_connections", keep_connections)
         yield
