@@ -3,12 +3,15 @@
 import os
 import sys
 
+from foundation.garbage_collection import raise_thresholds
+
 _CHECKUPS = ("doctor", "preflight")
 
 
 def main() -> None:
     """Run the command that the arguments name."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "kueueweb.settings")
+    raise_thresholds()
     from django.core.exceptions import ImproperlyConfigured
     from django.core.management import execute_from_command_line
     from django.db import OperationalError

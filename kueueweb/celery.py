@@ -15,10 +15,11 @@ from django.db import DatabaseError, close_old_connections
 from kombu.transport import TRANSPORT_ALIASES
 
 from foundation.chores import CHORE_SECONDS, Chores
-from foundation.garbage_collection import calm_the_collector
+from foundation.garbage_collection import calm_the_collector, raise_thresholds
 from foundation.heartbeat import HEARTBEAT_SECONDS, Role, touch_heartbeat
 from foundation.wake_ups import request_chore, scheduled_cluster
 
+raise_thresholds()
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "kueueweb.settings")
 # Celery runs Django's checks and drops what they find, but they load every view: 20 MiB in each worker and in beat.
 os.environ.setdefault("CELERY_SKIP_CHECKS", "true")

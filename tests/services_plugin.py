@@ -17,6 +17,7 @@ import pytest
 from kueueweb.embedded.postgres import Postgres
 from kueueweb.embedded.valkey import Valkey
 from tests.migrated_database import start_migrated
+from tests.quick_garbage import collect_nothing_yet, collect_seldom
 
 
 @contextlib.contextmanager
@@ -100,6 +101,13 @@ def _with_redis_database(url: str, database: int) -> str:
 
 services = Services()
 services.set_environment()
+collect_nothing_yet()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """Run when all tests are loaded."""
+    collect_seldom()
 
 
 @pytest.hookimpl(trylast=True)

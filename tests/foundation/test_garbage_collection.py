@@ -21,6 +21,22 @@ for signal in (worker_ready, beat_init):
 """
 
 
+STARTED = """
+import gc, sys
+sys.argv = ["manage.py", "version"]
+from kueueweb.__main__ import main
+main()
+print(gc.get_threshold())
+"""
+IMPORTED = "import gc, kueueweb.celery; print(gc.get_threshold())"
+
+
+@pytest.mark.parametrize("script", [STARTED, IMPORTED])
+def test_processes_collect_seldom_while_they_load(script: str) -> None:
+    done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1] == "(50000, 20, 50)"
+
+
 def test_workers_and_beat_leave_their_modules_out_of_the_collection() -> None:
     done = subprocess.run([sys.executable, "-c", SCRIPT], check=True, capture_output=True, text=True)
     assert done.stdout.splitlines() == ["True (50000, 20, 50)", "True"] * 2
