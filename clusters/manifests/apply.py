@@ -213,7 +213,7 @@ def _check_tree(access: Access | None, cluster: Cluster, objects: Sequence[Objec
     """
     if access is not None and not access.is_cluster_admin:
         keys = [(found.kind.name, found.meta.namespace, found.meta.name) for found in objects]
-        require_below(access, cluster, keys)
+        require_below(access, cluster, keys, may_create=True)
 
 
 def _check_policies(cluster: Cluster, access: Access | None, objects: Sequence[Object]) -> None:

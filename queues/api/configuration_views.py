@@ -127,6 +127,7 @@ class EditView(KindDetailView):
         Replacing quotas needs `If-Match`, or `generation` in the body (428).
         """
         self._require_edit()
+        require_below(self.access, self.cluster, [(self.kind, namespace, name)])
         self.find(name, namespace)
         return self._apply(request, name, namespace, merge=True)
 
@@ -153,7 +154,7 @@ class EditView(KindDetailView):
     def _apply(self, request: Request, name: str, namespace: str, *, merge: bool = False) -> Response:
         # The answer is read in the write's transaction: its ETag is that of this write, not of one that came after it.
         with self._present_state_of_a_refusal(name, namespace), transaction.atomic():
-            require_below(self.access, self.cluster, [(self.kind, namespace, name)])
+            require_below(self.access, self.cluster, [(self.kind, namespace, name)], may_create=True)
             applied = apply_json(
                 self.cluster,
                 KINDS[self.kind],

@@ -153,12 +153,13 @@ ObjectKey = tuple[str, str, str]
 """Kind, namespace and name."""
 
 
-def require_below(access: Access, cluster: Cluster, objects: Iterable[ObjectKey]) -> None:
+def require_below(access: Access, cluster: Cluster, objects: Iterable[ObjectKey], *, may_create: bool = False) -> None:
     """Raise `NotPermitted` for existing objects that are not below the user's cohorts, and alike for missing ones in
-    namespaces that the user may not read: the answer does not tell whether they exist.
+    namespaces that the user may not read, unless the change `may_create` them: the answer does not tell whether they
+    exist.
 
-    Called before and after a change, in its transaction, so that users can neither take objects from others nor give
-    them away. A cohort is not below itself: only users above it may change the quota of its whole subtree.
+    Called before and after a change, in its transaction, so that no object is taken from others or given away. A
+    cohort is not below itself: the quota of its whole subtree is for those above it.
     """
     found = [key for key in objects if key[0] in TREE_KINDS and not access.may("submit", key[0], key[1])]
     if not found:
@@ -166,7 +167,7 @@ def require_below(access: Access, cluster: Cluster, objects: Iterable[ObjectKey]
     tree = _trees([cluster.pk])[cluster.pk]
     for kind, namespace, name in found:
         above = tree.above(kind, namespace, name)
-        if above is None and (not namespace or access.sees(namespace)):
+        if above is None and (may_create or not namespace or access.sees(namespace)):
             continue
         if access.cohorts.isdisjoint(above or ()):
             key = f"{namespace}/{name}" if namespace else name

@@ -159,7 +159,7 @@ def test_thirty_minutes_as_an_admin(run: Run, server: str, folder: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("title", "count"), [("From Kueue", 5), ("From HAMi", 4), ("From Slurm", 5), ("From Volcano", 4)]
+    ("title", "count"), [("From Kueue", 5), ("From HAMi", 4), ("From Slurm", 6), ("From Volcano", 4)]
 )
 def test_coming_from_another_scheduler(run: Run, server: str, folder: Path, title: str, count: int) -> None:
     make_node(Cluster.objects.get(), "node-1", [{}])

@@ -237,7 +237,7 @@ def test_a_queue_admin_does_not_learn_which_local_queues_a_hidden_namespace_has(
     )
     access, user = Access("bob", cohorts=frozenset({"all"})), make_user("bob")
     of_all = "{apiVersion: kueue.x-k8s.io/v1beta1, kind: LocalQueue, metadata: {name: %s, namespace: hidden}, spec: %s}"
-    for section, spec in (("patch", "{stopPolicy: Hold}"), ("apply", "{clusterQueue: side}"), ("delete", "{}")):
+    for section, spec in (("patch", "{stopPolicy: Hold}"), ("delete", "{}")):
         answers = []
         for name in ("there", "none"):
             with pytest.raises(NotPermitted) as caught:
