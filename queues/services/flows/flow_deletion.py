@@ -17,24 +17,20 @@ from scheduling.model.vocabulary import FinishedReason
 _FINISHED: Final = """work.status = 'Finished' AND work.conditions @> '[{{"type": "Finished", "reason": "{}"}}]'"""
 _SUCCEEDED: Final = _FINISHED.format(FinishedReason.SUCCEEDED)
 _REPLACED: Final = _FINISHED.format(FinishedReason.WORKLOAD_SLICE_REPLACED)
+_FLOW: Final = f"job.cluster_id, job.namespace, job.labels ->> '{keys.BY_JOB_FLOW}'"
 COMPLETED: Final = f"""
-    SELECT flow.cluster_id, flow.namespace, flow.label FROM (
-        SELECT DISTINCT cluster_id, namespace, labels ->> '{keys.BY_JOB_FLOW}' AS label FROM queues_job
-        WHERE labels ? '{keys.BY_JOB_FLOW}' AND annotations ->> '{keys.RETAIN_POLICY}' = 'delete'
-            AND starts_with(labels ->> '{keys.BY_JOB_FLOW}', namespace || '.') AND deletion_requested_at IS NULL
-    ) AS flow
-    WHERE NOT EXISTS (
-        SELECT FROM queues_job AS job
-        WHERE job.cluster_id = flow.cluster_id AND job.namespace = flow.namespace AND job.labels ? '{keys.BY_JOB_FLOW}'
-            AND job.labels ->> '{keys.BY_JOB_FLOW}' = flow.label AND (
-                job.deletion_requested_at IS NOT NULL
-                OR job.annotations ->> '{keys.RETAIN_POLICY}' IS DISTINCT FROM 'delete'
-                OR NOT EXISTS (SELECT FROM queues_workload AS work WHERE work.job_id = job.id AND {_SUCCEEDED})
-                OR EXISTS (
-                    SELECT FROM queues_workload AS work
-                    WHERE work.job_id = job.id AND NOT ({_SUCCEEDED}) AND NOT ({_REPLACED})
-                )
-            )
+    SELECT {_FLOW} FROM queues_job AS job
+    WHERE job.labels ? '{keys.BY_JOB_FLOW}' AND job.annotations ->> '{keys.RETAIN_POLICY}' = 'delete'
+        AND starts_with(job.labels ->> '{keys.BY_JOB_FLOW}', job.namespace || '.') AND job.deletion_requested_at IS NULL
+    EXCEPT
+    SELECT {_FLOW} FROM queues_job AS job
+    WHERE job.labels ? '{keys.BY_JOB_FLOW}' AND (
+        job.deletion_requested_at IS NOT NULL
+        OR job.annotations ->> '{keys.RETAIN_POLICY}' IS DISTINCT FROM 'delete'
+        OR NOT EXISTS (SELECT FROM queues_workload AS work WHERE work.job_id = job.id AND {_SUCCEEDED})
+        OR EXISTS (
+            SELECT FROM queues_workload AS work WHERE work.job_id = job.id AND NOT ({_SUCCEEDED}) AND NOT ({_REPLACED})
+        )
     )"""  # noqa: S608 (constants)
 """Finds the flows that have succeeded and are deleted then, without a row of any other one: it runs every two
 seconds."""

@@ -27,29 +27,15 @@ from scheduling.model.vocabulary import FinishedReason, WorkloadStatus
 _ENDED: Final = """work.conditions @> '[{{"type": "Finished", "reason": "{}"}}]'"""
 _SUCCEEDED: Final = _ENDED.format(FinishedReason.SUCCEEDED)
 _REPLACED: Final = _ENDED.format(FinishedReason.WORKLOAD_SLICE_REPLACED)
-_JOBS_OF_FLOW: Final = f"""
-    queues_job AS mine JOIN queues_job AS other ON other.cluster_id = mine.cluster_id
-        AND other.namespace = mine.namespace AND other.labels ? '{keys.BY_JOB_FLOW}'
-        AND other.labels ->> '{keys.BY_JOB_FLOW}' = mine.labels ->> '{keys.BY_JOB_FLOW}'"""
-_OF_WAITING: Final = f"""
-    mine.id = waiting.job_id AND starts_with(mine.labels ->> '{keys.BY_JOB_FLOW}', mine.namespace || '.')"""
-_FLOW_HAS_FAILED: Final = f"""
-    EXISTS (
-        SELECT FROM {_JOBS_OF_FLOW} JOIN queues_workload AS work ON work.job_id = other.id WHERE {_OF_WAITING}
-        GROUP BY other.id HAVING bool_and(work.status = 'Finished')
-            AND NOT (bool_and({_SUCCEEDED} OR {_REPLACED}) AND bool_or({_SUCCEEDED}))
-    ) AND NOT EXISTS (
-        SELECT FROM {_JOBS_OF_FLOW} WHERE {_OF_WAITING} AND other.deletion_requested_at IS NOT NULL
-    )"""  # noqa: S608 (constants)
-"""The condition of `FlowPhase.FAILED`: of a flow in which a job has failed, no further job starts."""
 _WAITS: Final = """
     queues_workload AS waiting CROSS JOIN LATERAL jsonb_array_elements_text(waiting.waits_for) AS before (item)"""
 _NAME: Final = "regexp_replace(before.item, '^.*:', '')"
 _IS_WAITING: Final = "waiting.waits_for <> '[]' AND waiting.status <> 'Finished'"
 _HAS_ENDED: Final = "work.status = 'Finished'"
 _HAS_STARTED: Final = f"({_HAS_ENDED} OR work.admitted_at IS NOT NULL)"
+_FLOW: Final = f"labels ->> '{keys.BY_JOB_FLOW}'"
 _MET: Final = f"""
-    WITH known AS (
+    WITH known AS MATERIALIZED (
         SELECT job.cluster_id, job.namespace, job.name,
             bool_and({_HAS_ENDED} AND {_SUCCEEDED}) AS has_succeeded, bool_and({_HAS_ENDED}) AS has_ended
         FROM (SELECT DISTINCT waiting.cluster_id, waiting.namespace, {_NAME} AS name FROM {_WAITS} WHERE {_IS_WAITING})
@@ -58,12 +44,32 @@ _MET: Final = f"""
         WHERE job.kind IN (KINDS) AND work.parent_name = '' AND NOT {_REPLACED}
         GROUP BY job.cluster_id, job.namespace, job.name
         HAVING bool_and({_HAS_STARTED})
+    ), met AS MATERIALIZED (
+        SELECT waiting.cluster_id, waiting.namespace, waiting.id, before.item,
+            coalesce((SELECT job.{_FLOW} FROM queues_job AS job WHERE job.id = waiting.job_id), '') AS flow
+        FROM {_WAITS} JOIN known
+            ON known.cluster_id = waiting.cluster_id AND known.namespace = waiting.namespace AND known.name = {_NAME}
+        WHERE {_IS_WAITING} AND CASE substring(before.item FROM '^(.*):')
+            WHEN '{STARTED}' THEN true WHEN '{ENDED}' THEN known.has_ended ELSE known.has_succeeded END
+    ), failed AS MATERIALIZED (
+        SELECT cluster_id, namespace, flow FROM (
+            SELECT job.cluster_id, job.namespace, job.{_FLOW} AS flow, job.deletion_requested_at IS NULL AS is_kept,
+                bool_and({_HAS_ENDED})
+                    AND NOT (bool_and({_SUCCEEDED} OR {_REPLACED}) AND bool_or({_SUCCEEDED})) AS has_failed
+            FROM queues_job AS job LEFT JOIN queues_workload AS work ON work.job_id = job.id
+            WHERE job.labels ? '{keys.BY_JOB_FLOW}' AND starts_with(job.{_FLOW}, job.namespace || '.')
+                AND ((job.cluster_id, job.namespace, job.{_FLOW}) IN (
+                    SELECT cluster_id, namespace, flow FROM met)) IS TRUE
+            GROUP BY job.id
+        ) AS jobs
+        GROUP BY cluster_id, namespace, flow HAVING bool_and(is_kept) AND bool_or(has_failed)
     )
-    SELECT waiting.cluster_id, waiting.id, before.item FROM {_WAITS} JOIN known
-        ON known.cluster_id = waiting.cluster_id AND known.namespace = waiting.namespace AND known.name = {_NAME}
-    WHERE {_IS_WAITING} AND CASE substring(before.item FROM '^(.*):')
-            WHEN '{STARTED}' THEN true WHEN '{ENDED}' THEN known.has_ended ELSE known.has_succeeded
-        END AND NOT ({_FLOW_HAS_FAILED})"""  # noqa: S608 (constants)
+    SELECT cluster_id, id, item FROM met
+    WHERE (cluster_id, namespace, flow) NOT IN (SELECT cluster_id, namespace, flow FROM failed)"""  # noqa: S608 (constants)
+"""`failed` has the flows of `FlowPhase.FAILED`: of a flow in which a job has failed, no further job starts.
+
+Each part is computed once, by hashes (`IS TRUE` keeps the planner from a nested loop): a condition that PostgreSQL
+evaluates for each waiting workload takes seconds with some thousands of them."""
 _ACTOR: Final = "scheduler"
 
 

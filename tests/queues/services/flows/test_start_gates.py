@@ -11,6 +11,7 @@ from accounts.models import Cluster
 from clusters.manifests import ApplyResult, apply_manifests
 from foundation.exceptions import ManifestErrors
 from queues.models import Job, LocalQueue, Workload, WorkloadEvent
+from queues.services.flows.flow_deletion import COMPLETED
 from queues.services.flows.start_gates import met_query, open_start_gates
 from queues.services.jobs import delete_jobs
 from queues.services.workloads import delete_workloads, record_finished
@@ -259,3 +260,31 @@ def test_the_event_of_a_gate_names_the_conditions(cluster: Cluster) -> None:
     open_start_gates(cluster, START)
     (event,) = WorkloadEvent.objects.filter(reason="StartGateOpened")
     assert event.message == "Succeeded: a; ended: b; started: c"
+
+
+def test_the_queries_of_beat_take_no_second_with_thousands_of_flows(cluster: Cluster) -> None:
+    rows = [
+        Job(
+            cluster=cluster, namespace="team", name=f"{number}-{step}", kind="Job", manifest={}, created_at=START,
+            labels={"volcano.sh/createdByJobFlow": f"team.{number}"},
+            annotations={"kueueweb.io/job-retain-policy": "delete"},
+        )
+        for number in range(1500) for step in ("a", "b")
+    ]  # fmt: skip
+    Job.objects.bulk_create(rows)
+    Workload.objects.bulk_create(
+        Workload(
+            cluster=cluster, namespace="team", name=row.name, job=row, queue_name="queue", created_at=START,
+            waits_for=[row.name.replace("-b", "-a")] if row.name.endswith("-b") else [],
+        )
+        for row in rows
+    )  # fmt: skip
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE queues_job, queues_workload")
+        cursor.execute("SET statement_timeout = '1s'")
+        try:
+            for query in (met_query(), COMPLETED):
+                cursor.execute(query)
+                assert cursor.fetchall() == []
+        finally:
+            cursor.execute("RESET statement_timeout")
