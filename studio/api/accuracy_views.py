@@ -31,7 +31,7 @@ class AccuracySerializer(serializers.Serializer[Any]):
         allow_null=True, help_text="The share of starts between p10 and p90; 0.8 for correct estimates."
     )
     coverage_by_fifth = serializers.ListField(
-        child=serializers.FloatField(), help_text="The same for each fifth of the known run times, the shortest first."
+        child=serializers.FloatField(), help_text="The same for each fifth of the known estimates, the shortest first."
     )
     median_error_seconds = serializers.FloatField(
         allow_null=True, help_text="The median of the absolute difference between p50 and the start."

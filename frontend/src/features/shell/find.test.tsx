@@ -1,9 +1,15 @@
-import { expect, test } from "vitest";
+import { screen } from "@testing-library/react";
+import { afterEach, expect, test } from "vitest";
+import { ClusterProvider } from "@/api/cluster";
 import type { LiveData, Session } from "@/api/types";
-import { deviceEntries, matches, nameIn, pageEntries, queueEntries } from "./find";
+import { showMoment } from "@/lib/moment";
+import { renderPart, serve } from "@/test-render";
+import { deviceEntries, matches, nameIn, pageEntries, queueEntries, useFound } from "./find";
 import { pagesOf } from "./pages";
 
 const session = (admin: boolean) => ({ user: { is_cluster_admin: admin }, roles: [] }) as unknown as Session;
+
+afterEach(() => showMoment(null));
 
 test("each page has a key of its own, and readers find only pages that they may open", () => {
   const all = pagesOf(session(true), true);
@@ -38,4 +44,24 @@ test("a device is found by a part of its uuid, and not by one letter", () => {
   const devices = { "GPU-0bc0": { node: "n1", index: 3 } } as unknown as LiveData["devices"];
   expect(deviceEntries(devices, "0BC0")[0]?.note).toBe("device 3 of n1");
   expect(deviceEntries(devices, "G")).toEqual([]);
+});
+
+function Labels() {
+  const { groups } = useFound(session(true), [], "train");
+  return groups.flatMap(({ entries }) => entries).map(({ label }) => <p key={label}>{label}</p>);
+}
+
+test("workloads of the past are found, although its flows and users are not known", async () => {
+  showMoment("2026-11-01T00:00:00.000Z");
+  const found = { cluster: "default", namespace: "team", name: "train-1", state: "Pending" };
+  serve([
+    [/^GET .*workloads/, { body: { results: [found], next: null } }],
+    [/^GET .*nodes/, { body: { results: [], next: null } }],
+  ]);
+  await renderPart(
+    <ClusterProvider cluster="default">
+      <Labels />
+    </ClusterProvider>,
+  );
+  expect(await screen.findByText("team/train-1")).toBeDefined();
 });

@@ -6,6 +6,7 @@ import { useCluster, useInCluster, useIsSeveral, useLive } from "@/api/cluster";
 import { mayAudit } from "@/api/session";
 import type { LiveData, Session } from "@/api/types";
 import type { IconName } from "@/components/icon";
+import { shownMoment } from "@/lib/moment";
 import type { Page } from "./pages";
 
 /** The target of an entry, in the router's form. */
@@ -152,8 +153,10 @@ export function useFound(session: Session, pages: readonly Page[], text: string)
   const inCluster = useInCluster();
   const data = useLive((live) => live.data);
   const name = nameIn(text);
+  const several = useIsSeveral();
+  const isNow = shownMoment() === null; // users and flows are not known of the past
   const searched = useQuery({
-    ...findQuery(cluster, name, mayAudit(session), !useIsSeveral()),
+    ...findQuery(cluster, name, isNow && mayAudit(session), isNow && !several),
     enabled: name.length >= MIN_SEARCHED,
   });
   const remote = name.length >= MIN_SEARCHED ? searched.data : undefined;
