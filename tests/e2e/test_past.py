@@ -38,7 +38,7 @@ def test_a_moment_is_shown_on_the_pages_and_left_again(page: Page, log_in: Calla
         expect(page.get_by_role("heading", name=page_name, level=1)).to_be_visible()
         expect(banner).to_be_visible()
     page.get_by_role("navigation", name="Pages").get_by_role("link", name="Decisions", exact=True).click()
-    expect(main).to_contain_text("This page shows the present")
+    expect(main).to_contain_text("This page shows the current state")
     page.get_by_role("navigation", name="Pages").get_by_role("link", name="Workloads", exact=True).click()
     banner.get_by_role("button", name="Back to now").click()
     expect(banner).to_have_count(0)

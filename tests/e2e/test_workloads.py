@@ -266,7 +266,7 @@ def test_a_submission_that_could_never_start_is_offered_the_queue_that_starts_it
     dialog.get_by_role("button", name="Check only").click()
     result = dialog.get_by_role("alert")
     expect(result).to_contain_text("could never start")
-    expect(result).to_contain_text("even if they are empty")
+    expect(result).to_contain_text("even when empty")
     expect(result).to_contain_text("In ai-research/research-queue it would start now.")
     result.get_by_role("button", name="Use this queue").click()
     expect(queue).to_have_value("ai-research/research-queue")
