@@ -3,12 +3,14 @@
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 
-from accounts.models import Cluster
+from accounts.models import Cluster, Role, RoleBinding
 from queues.models import ClusterQueue, FlavorQuota, LocalQueue, ResourceFlavor
 from scheduler.models import Change
 from tests.api_client import SchemaClient
-from tests.factories import make_cluster_queue, make_resource_flavor
+from tests.factories import START, make_cluster_queue, make_resource_flavor
+from tests.users import client_of
 
 URL = "/api/v1/cluster-queues/research/"
 GROUPS = [
@@ -181,3 +183,20 @@ def test_deleting_what_is_in_use_waits(alice: SchemaClient, cluster: Cluster) ->
 @pytest.mark.parametrize("body", [[], "x", 1])
 def test_bodies_that_are_no_objects(alice: SchemaClient, cluster: Cluster, body: Any) -> None:
     assert alice.put(URL, body).status_code == 400
+
+
+def test_a_queue_admin_gets_one_answer_about_local_queues_of_hidden_namespaces(cluster: Cluster) -> None:
+    client = client_of(User.objects.create(username="queues"))
+    RoleBinding.objects.create(cluster=cluster, username="queues", role=Role.QUEUE_ADMIN, cohort="all")
+    make_cluster_queue(cluster, "apart", local_queue="")
+    LocalQueue.objects.create(
+        cluster=cluster, namespace="hidden", name="there", cluster_queue_name="apart", created_at=START
+    )
+    for method in ("PATCH", "DELETE"):
+        answers = []
+        for name in ("there", "none"):
+            url = f"/api/v1/local-queues/hidden/{name}/"
+            answer = client.generic(method, url, '{"stop_policy": "Hold"}', content_type="application/json")
+            answers.append((answer.status_code, answer.json()["message"].replace(name, "NAME")))
+        assert answers[0] == answers[1]
+        assert answers[0][0] == 403
