@@ -23,9 +23,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--server", default="http://127.0.0.1:8000", help="address of kueueweb (default: %(default)s)"
         )
-        parser.add_argument(
-            "--time-scale", type=float, default=10.0, help="address of the simulated cluster (default: %(default)s)"
-        )
+        parser.add_argument("--time-scale", type=float, default=10.0, help="how fast jobs run (default: %(default)s)")
         parser.add_argument("--first", type=int, default=FIRST_JOBS, help="jobs to start with (default: %(default)s)")
         parser.add_argument(
             "--max-waiting",
