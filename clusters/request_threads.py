@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from functools import partial
 from typing import Final, TypeVar
 
 from django.db import connections
@@ -16,6 +17,8 @@ _Value = TypeVar("_Value")
 
 THREADS: Final = 8
 """Requests at a time: fewer than the connections that a client keeps open."""
+_STORE_SECONDS: Final = 0.05
+"""Results wait this long to be stored with others."""
 
 
 class _Helpers(threading.local):
@@ -27,14 +30,22 @@ class _Helpers(threading.local):
         self.seconds = 0.0
 
 
-def carry_out(calls: Sequence[Callable[[], _Value]]) -> list[_Value | ClusterError]:
+def carry_out(
+    calls: Sequence[Callable[[], _Value]], store: Callable[[Mapping[int, _Value | ClusterError]], None] | None = None
+) -> list[_Value | ClusterError]:
     """Call each function in one of a few threads; return the results, or the ClusterErrors, in their order.
 
     Without an answer to one call, no further one begins: each of these results is that ClusterUnreachable. The
     functions must not use the database, because each thread would open a session of its own.
+
+    * store: called in this thread with the results by the positions of their calls, soon after these calls: it does not
+      wait for a slow one.
     """
     if len(calls) < 2:
-        return [_tried(call) for call in calls]
+        found = [_tried(call) for call in calls]
+        if store is not None:
+            store(dict(enumerate(found)))
+        return found
     unreachable: list[ClusterUnreachable] = []
 
     def one(call: Callable[[], _Value]) -> tuple[_Value | ClusterError, float]:
@@ -46,11 +57,32 @@ def carry_out(calls: Sequence[Callable[[], _Value]]) -> list[_Value | ClusterErr
             unreachable.append(found)
         return found, time.thread_time() - before
 
-    running = [_helpers.threads.submit(one, call) for call in calls]
-    wait(running)  # also if one raises: the requests of the others are on their way
+    running = _ended([partial(one, call) for call in calls], store)
     done = [each.result() for each in running]
     _helpers.seconds += sum(seconds for _, seconds in done)
     return [found for found, _ in done]
+
+
+def _ended(
+    calls: Sequence[Callable[[], tuple[_Value | ClusterError, float]]],
+    store: Callable[[Mapping[int, _Value | ClusterError]], None] | None,
+) -> Collection[Future[tuple[_Value | ClusterError, float]]]:
+    """Return the calls in their order, all of which have ended."""
+    running: dict[Future[tuple[_Value | ClusterError, float]], int] = {}
+    try:
+        for number, call in enumerate(calls):
+            running[_helpers.threads.submit(call)] = number
+        left = {*running}
+        while left:  # also if one raises: the requests of the others are on their way
+            ended, left = wait(left, None if store is None else _STORE_SECONDS)
+            if store is not None:
+                store({running[each]: each.result()[0] for each in ended if each.exception() is None})
+    except BaseException:  # as when the process ends: others may sweep as soon as the caller returns
+        for each in running:
+            each.cancel()
+        wait(running)
+        raise
+    return running
 
 
 def processor_seconds() -> float:

@@ -174,12 +174,19 @@ def _push(cluster: Cluster, client: ClusterClient, report: PushReport, clock: Ca
         serving = Serving(cluster, client, clock)
         later = serving.before_jobs()
         work = work_of(cluster)  # to serve the objects takes requests, and changes rows
-    if work.asks_for_nodes:
-        ProvisioningRequests(cluster, client, clock).follow()
-        work = work_of(cluster)  # for the same reason
-    if work.tells or work.tells_of_makers or work.follows_pods:
-        around = surroundings_of(cluster, work.version or "")
-        _Sweep(cluster, client, report, clock, around).do(work, may_start, later)
+    try:
+        if work.asks_for_nodes:
+            ProvisioningRequests(cluster, client, clock).follow()
+            work = work_of(cluster)  # for the same reason
+        if work.tells or work.tells_of_makers or work.follows_pods:
+            around = surroundings_of(cluster, work.version or "")
+            _Sweep(cluster, client, report, clock, around).do(work, may_start, later)
+    except ClusterUnreachable:
+        raise
+    except ClusterError:  # such as a refused list of pods
+        if serving is not None:
+            serving.after_jobs()
+        raise
     if serving is not None:
         serving.after_jobs()
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 
 import pytest
@@ -81,3 +82,40 @@ def test_the_processor_time_of_the_threads_counts_as_the_callers() -> None:
     carry_out([work, work])
     assert processor_seconds() - before >= 0.04
     assert time.thread_time() - alone < 0.03
+
+
+def test_no_call_begins_after_the_caller_was_interrupted() -> None:
+    begun: list[int] = []
+
+    def call(number: int) -> None:
+        begun.append(number)
+        if number == THREADS:  # all calls are waiting
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        time.sleep(0.02)
+
+    carry_out([partial(time.sleep, 0.01)] * THREADS)  # its threads exist
+    with pytest.raises(KeyboardInterrupt):
+        carry_out([partial(call, number) for number in range(20 * THREADS)])
+    before = len(begun)
+    assert before < 10 * THREADS
+    time.sleep(0.1)
+    assert len(begun) == before
+
+
+def test_results_are_stored_although_another_call_is_slow() -> None:
+    stored = threading.Event()
+    found: dict[int, str | ClusterError] = {}
+
+    def store(done: Mapping[int, str | ClusterError]) -> None:
+        found.update(done)
+        if 1 in found:
+            stored.set()
+
+    def slow() -> str:
+        return "last" if stored.wait(PATIENCE_SECONDS) else "never"
+
+    refusal = ClusterError(409, "Conflict", "changed")
+    assert carry_out([slow, lambda: "first", partial(fail, refusal)], store) == ["last", "first", refusal]
+    assert found == {0: "last", 1: "first", 2: refusal}
+    carry_out([lambda: "alone"], store)
+    assert found[0] == "alone"

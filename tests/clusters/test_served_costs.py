@@ -7,12 +7,14 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from django.conf import LazySettings
 
-from clusters.api_errors import ClusterUnreachable
-from clusters.api_objects import EVENTS, JsonObject, Kind
-from clusters.client import ClusterClient
+from clusters.api_errors import ClusterError, ClusterUnreachable
+from clusters.api_objects import EVENTS, PODS, JsonObject, Kind
+from clusters.client import ClusterClient, Listing
 from clusters.jobs.registry import JOB_KINDS
 from clusters.push.kueue_objects import served_workloads
+from clusters.push.kueue_objects.serving import serve
 from clusters.push.sweep import push_pending
 from foundation.redis_client import redis_client
 from queues.models import ServedObject, Workload
@@ -210,3 +212,85 @@ def test_what_no_job_waits_for_is_written_once_a_second_and_then_by_a_push_of_it
     assert served.get("LocalQueue", "local", "team")["status"]["reservingWorkloads"] == before + 1
     assert told(served) == dict.fromkeys(TOLD, FEW)
     assert redis_client().llen(PUSHES) == 0
+
+
+def asked_pushes(served: ServedCluster, clock: Any = None) -> int:
+    """Run one sweep, and return the number of pushes that it asks for."""
+    redis_client().delete(PUSHES, *redis_client().keys("kueueweb:wake:*"))
+    push_pending(served.cluster, clock=clock or served.now)
+    return int(redis_client().llen(PUSHES))
+
+
+def decided(served: ServedCluster, count: int) -> None:
+    for number in range(count):
+        queued(served, f"many-{number}", "100m")
+    served.advance(2)
+    served.watch()
+    served.engine.run()
+
+
+def test_jobs_that_are_left_for_the_next_sweep_ask_for_it(
+    served: ServedCluster, monkeypatch: pytest.MonkeyPatch, settings: LazySettings
+) -> None:
+    settings.KUBERNETES_EVENTS = False
+    monkeypatch.setattr(served_workloads, "_MAX_IN_SWEEP", 2)
+    monkeypatch.setattr(served_workloads, "_CHUNK", 2)
+    decided(served, 3)
+    assert asked_pushes(served) == 1
+    assert suspended(served) == 1
+    served.advance(2)
+    served.push()
+    assert suspended(served) == 0
+
+
+def test_before_a_kueue_takes_over_all_workloads_are_written_at_once(
+    served: ServedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(served_workloads, "_MAX_IN_SWEEP", 2)
+    monkeypatch.setattr(served_workloads, "_CHUNK", 2)
+    decided(served, 7)
+    serve(served.cluster, served.client, served.now)
+    for row in Workload.objects.all():
+        assert conditions(served.get("Workload", row.name, "team"))["Admitted"][0] == "True"
+
+
+def test_statuses_that_changed_while_a_sweep_began_are_written_by_it_or_asked_for(served: ServedCluster) -> None:
+    decided(served, 1)
+    began = served.now()
+    assert asked_pushes(served, lambda: began) == 0
+    queued(served, "second", "100m")
+    served.watch()
+    served.engine.run()
+    clock = iter([began + 0.5] * 2 + [began + 1.25] * 100)
+    assert asked_pushes(served, lambda: next(clock)) == 0
+    assert served.get("LocalQueue", "local", "team")["status"]["reservingWorkloads"] == 2
+
+
+class RefusesPods:
+    """A client that may not list pods."""
+
+    def __init__(self, client: ClusterClient) -> None:
+        self._client = client
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+    def list(self, kind: Kind, *arguments: Any, **selectors: Any) -> Listing:
+        if kind == PODS:
+            raise ClusterError(403, "Forbidden", "pods is forbidden")
+        return self._client.list(kind, *arguments, **selectors)
+
+
+def test_statuses_and_events_are_written_although_pods_may_not_be_listed(served: ServedCluster) -> None:
+    decided(served, 1)
+    refusing: Any = RefusesPods(served.client)
+    push_pending(served.cluster, refusing, served.now)
+    served.watch()
+    served.advance(2)
+    before = told(served)
+    queued(served, "second", "100m")
+    served.watch()
+    served.engine.run()
+    push_pending(served.cluster, refusing, served.now)
+    assert served.get("LocalQueue", "local", "team")["status"]["reservingWorkloads"] == 2
+    assert told(served) == {reason: count + 1 for reason, count in before.items()}

@@ -8,8 +8,6 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, Final
 
-from django.db.models import Q
-
 from accounts.models import Cluster
 from accounts.services.object_status import STATUS_READERS
 from clusters.api_errors import ClusterError, ClusterUnreachable
@@ -57,11 +55,13 @@ class ServedObjects:
         for name, keys in self._due().items():
             self._tell_kind(KINDS[name], keys)
 
-    def tell_statuses(self) -> None:
-        """Write the statuses that have changed. Raises ClusterUnreachable; a refused one is tried again later."""
-        for name, kind in KINDS.items():
-            if name in self._served and name in STATUS_READERS:
-                self._tell_statuses(kind)
+    def tell_statuses(self, now: float) -> bool:
+        """Write the statuses that have changed. Returns whether some are left, which were written less than a second
+        ago. Raises ClusterUnreachable; a refused one is tried again later."""
+        at = datetime.fromtimestamp(now, UTC)
+        kinds = [kind for name, kind in KINDS.items() if name in self._served and name in STATUS_READERS]
+        left = [self._tell_statuses(kind, at) for kind in kinds]
+        return any(left)
 
     def _tell_kind(self, kind: Kind, keys: Collection[str]) -> None:
         names = {split(key)[1] for key in keys}
@@ -227,31 +227,33 @@ class ServedObjects:
         entry.problem, entry.failures, entry.retry_at = "", 0, None
         entry.keep()
 
-    def _tell_statuses(self, kind: Kind) -> None:
-        recent = self._now - timedelta(seconds=STATUS_SECONDS)
+    def _tell_statuses(self, kind: Kind, at: datetime) -> bool:
         # An object without a stored version has changed: the watcher updates the row first.
         there = entries(self._cluster, kind.name).exclude(uid="").exclude(resource_version="").filter(deleting=False)
-        due = {entry.key: entry for entry in there.filter(Q(status_told_at=None) | Q(status_told_at__lte=recent))}
-        if not due:
-            return
-        names = {split(key)[1] for key in due}
+        known = {entry.key: entry for entry in there}
+        if not known:
+            return False
+        names = {split(key)[1] for key in known}
         keyed = {_key(kind, row): row for row in objects(self._cluster, kind).filter(name__in=names)}
-        rows = [row for key, row in keyed.items() if key in due]
+        rows = [row for key, row in keyed.items() if key in known]
         statuses = STATUS_READERS[kind.name](self._cluster, rows) if rows else []
         resource = self._served[kind.name]
-        told = [(due[_key(kind, row)], status) for row, status in zip(rows, statuses, strict=True)]
-        told = [(entry, status) for entry, status in told if differs(resource, entry, status)]
+        compared = [(known[_key(kind, row)], status) for row, status in zip(rows, statuses, strict=True)]
+        changed = [(entry, status) for entry, status in compared if differs(resource, entry, status)]
+        recent = at - timedelta(seconds=STATUS_SECONDS)
+        told = [(entry, status) for entry, status in changed if not recent < (entry.status_told_at or recent) <= at]
         results = carry_out([partial(tell_status, self._client, resource, entry, status) for entry, status in told])
-        kept = [entry for (entry, _), result in zip(told, results, strict=True) if self._is_kept(entry, result)]
+        kept = [entry for (entry, _), result in zip(told, results, strict=True) if self._is_kept(entry, result, at)]
         keep_all(kept)
         unreachable = [result for result in results if isinstance(result, ClusterUnreachable)]
         if unreachable:
             raise unreachable[0]
+        return len(told) < len(changed)
 
-    def _is_kept(self, entry: ServedObject, result: bool | ClusterError) -> bool:
+    def _is_kept(self, entry: ServedObject, result: bool | ClusterError, at: datetime) -> bool:
         """Return whether to store the entry after its status was written, or the server has refused it."""
         if not isinstance(result, ClusterError):
-            entry.status_told_at = self._now
+            entry.status_told_at = at
             return True
         if result.not_found:
             entry.deleting = True  # nothing more to write; the watcher deletes the row
@@ -259,7 +261,7 @@ class ServedObjects:
         if not isinstance(result, ClusterUnreachable):
             if not result.conflict:  # otherwise the watcher reads the change first
                 _log.warning("Cluster %s refuses the status of %s: %s", self._cluster.name, entry, result)
-            ServedObject.objects.filter(pk=entry.pk).update(status_told_at=self._now)
+            ServedObject.objects.filter(pk=entry.pk).update(status_told_at=at)
         return False
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 from functools import partial
+from math import inf
 from typing import Any, Final
 
 from django.conf import settings
@@ -77,15 +78,27 @@ class _Result(Enum):
 
 
 class ServedWorkloads:
-    """One sweep over the workloads that have changed since their objects were written."""
+    """One sweep over the workloads that have changed since their objects were written.
 
-    def __init__(self, cluster: Cluster, client: ClusterClient, resource: Kind, clock: Callable[[], float]) -> None:
+    * all_at_once: leave none for another sweep.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        client: ClusterClient,
+        resource: Kind,
+        clock: Callable[[], float],
+        *,
+        all_at_once: bool = False,
+    ) -> None:
         self._cluster = cluster
         self._client = client
         self._resource = resource
         self._now = datetime.fromtimestamp(clock(), UTC)
         self._parents: Mapping[str, str] = {}
         self._created = events_of_created(cluster, client)
+        self._most = inf if all_at_once else _MAX_IN_SWEEP
 
     def tell_unpushed(self) -> frozenset[int]:
         """Write the workloads whose jobs or pods the sweep changes. Returns the keys of the rows that are left for the
@@ -108,7 +121,7 @@ class ServedWorkloads:
             changed: list[tuple[int, str, str]] = cursor.fetchall()
         written = 0
         for start in range(0, len(changed), _CHUNK):
-            if written >= _MAX_IN_SWEEP:
+            if written >= self._most:
                 return changed[start:]
             chunk = changed[start : start + _CHUNK]
             written += self._tell_keys([f"{namespace}/{name}" for _, namespace, name in chunk])
@@ -145,19 +158,17 @@ class ServedWorkloads:
 
     def _tell_together(self, told: Sequence[tuple[ServedObject, WorkloadRow | None]]) -> int:
         """Write some objects, and store their known state; return as above."""
-        results = carry_out([partial(self._tell_one, entry, row) for entry, row in told])
-        kept: list[ServedObject] = []
-        unreachable: ClusterUnreachable | None = None
-        for (entry, _), result in zip(told, results, strict=True):
-            if isinstance(result, ClusterUnreachable):
-                unreachable = result
-            elif isinstance(result, ClusterError):
-                self._note_refusal(entry, result)
-            elif result is _Result.KEEP:
-                kept.append(entry)
-            elif result is _Result.FORGET:
-                entry.forget()
-        keep_all(kept)
+
+        def store(done: Mapping[int, _Result | ClusterError]) -> None:
+            for number, result in done.items():
+                if isinstance(result, ClusterError) and not isinstance(result, ClusterUnreachable):
+                    self._note_refusal(told[number][0], result)
+                elif result is _Result.FORGET:
+                    told[number][0].forget()
+            keep_all([told[number][0] for number, result in done.items() if result is _Result.KEEP])
+
+        results = carry_out([partial(self._tell_one, entry, row) for entry, row in told], store)
+        unreachable = next((result for result in results if isinstance(result, ClusterUnreachable)), None)
         if unreachable is not None:
             raise unreachable
         return sum(result is not _Result.NONE for result in results)

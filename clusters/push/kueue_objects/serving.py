@@ -30,14 +30,19 @@ class Serving:
     """The writes of one sweep. Jobs start between them: as in Kueue, after their workloads show the admission, and
     before the queues' figures and the events follow."""
 
-    def __init__(self, cluster: Cluster, client: ClusterClient, clock: Callable[[], float]) -> None:
-        """Raises ClusterError."""
+    def __init__(
+        self, cluster: Cluster, client: ClusterClient, clock: Callable[[], float], *, all_at_once: bool = False
+    ) -> None:
+        """`all_at_once`: leave no workload for another sweep. Raises ClusterError."""
         served = _served(client)
         self._cluster = cluster
         self._client = client
         self._clock = clock
         self._objects = ServedObjects(cluster, client, served, clock)
-        self._workloads = ServedWorkloads(cluster, client, served[KIND], clock) if KIND in served else None
+        self._workloads = (
+            ServedWorkloads(cluster, client, served[KIND], clock, all_at_once=all_at_once) if KIND in served else None
+        )
+        self._jobs_wait = False
         tells_events = KIND in served and settings.KUBERNETES_EVENTS
         self._events = WorkloadEvents(cluster, client, served[KIND]) if tells_events else None
 
@@ -47,7 +52,9 @@ class Serving:
         Returns the keys of the workloads whose jobs must wait for the next sweep. Raises ClusterError.
         """
         self._objects.tell()
-        return self._workloads.tell_unpushed() if self._workloads is not None else frozenset()
+        later = self._workloads.tell_unpushed() if self._workloads is not None else frozenset[int]()
+        self._jobs_wait = bool(later)
+        return later
 
     def after_jobs(self) -> None:
         """Write the rest, at most once a second. Raises ClusterError."""
@@ -56,23 +63,24 @@ class Serving:
             request_push(self._cluster.name)  # jobs start sooner if fewer sweeps do all of this
             return
         _written[key] = now
-        self.write_rest()
+        self.write_rest(now)
 
-    def write_rest(self) -> None:
+    def write_rest(self, now: float) -> None:
         """Write all other workloads, the statuses of queues, and the events. Raises ClusterError."""
         if self._events is not None:
             self._events.read()
         waiting = self._workloads.tell() if self._workloads is not None else frozenset()
-        self._objects.tell_statuses()
-        if (self._events is not None and self._events.tell(waiting)) or waiting:
+        statuses_left = self._objects.tell_statuses(now)
+        events_left = self._events is not None and self._events.tell(waiting)
+        if self._jobs_wait or waiting or statuses_left or events_left:
             request_push(self._cluster.name)
 
 
 def serve(cluster: Cluster, client: ClusterClient, clock: Callable[[], float]) -> None:
-    """Write Kueue's objects without the jobs, as before a Kueue takes over. Raises ClusterError."""
-    serving = Serving(cluster, client, clock)
+    """Write all of Kueue's objects without the jobs, as before a Kueue takes over. Raises ClusterError."""
+    serving = Serving(cluster, client, clock, all_at_once=True)
     serving.before_jobs()
-    serving.write_rest()
+    serving.write_rest(clock())
 
 
 def _served(client: ClusterClient) -> Mapping[str, Kind]:
