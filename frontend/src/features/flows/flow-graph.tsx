@@ -4,7 +4,7 @@ import type { FlowJob, JobFlow } from "@/api/jobs/job-flows";
 import { BadgeDot } from "@/components/badge-dot";
 import { MiddleEllipsis } from "@/components/middle-ellipsis";
 import { WorkloadLink } from "@/components/object-links";
-import { placesOf } from "./flow-layers";
+import { jobNamed, placesOf } from "./flow-layers";
 import { jobLook, whyItWaits } from "./flow-words";
 import classes from "./flows.module.css";
 
@@ -23,7 +23,7 @@ export function FlowGraph({ flow }: { flow: JobFlow }) {
   const width = leftOf(Math.max(...places.map(({ layer }) => layer))) + BOX_WIDTH;
   const height = topOf(Math.max(...places.map(({ row }) => row))) + BOX_HEIGHT;
   const lines = places.flatMap((place) =>
-    place.job.after.flatMap((name) => {
+    place.job.after.map(jobNamed).flatMap((name) => {
       const before = byName.get(name);
       return before === undefined ? [] : [{ before, place }];
     }),
@@ -41,7 +41,7 @@ export function FlowGraph({ flow }: { flow: JobFlow }) {
                 leftOf(place.layer),
                 topOf(place.row) + BOX_HEIGHT / 2,
               )}
-              data-met={place.job.waits_for.includes(before.job.name) ? undefined : true}
+              data-met={place.job.waits_for.map(jobNamed).includes(before.job.name) ? undefined : true}
             />
           ))}
         </svg>

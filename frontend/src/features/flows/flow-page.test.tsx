@@ -94,6 +94,15 @@ test("a job stands right of all jobs before it, and jobs of a cycle are last", (
   expect(placesOf(cycle).map(({ layer }) => layer)).toEqual([1, 1, 0]);
 });
 
+test("a job stands right of the jobs that it starts after on a condition", () => {
+  const jobs = [
+    job("a", "Running"),
+    job("b", "Waiting", ["afterany:a"]),
+    job("c", "Waiting", ["after:b", "a"]),
+  ];
+  expect(placesOf(jobs).map(({ layer }) => layer)).toEqual([0, 1, 2]);
+});
+
 test("after a failure the waiting jobs say so", () => {
   const failed = { ...FLOW, phase: "Failed", failed_jobs: ["train"], running_jobs: [] } as const;
   expect(whyItWaits(failed, job("report", "Waiting", ["train"]))).toMatch(/no further job starts/);
