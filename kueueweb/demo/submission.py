@@ -99,7 +99,10 @@ class Submission:
     def tell(self, seconds: float) -> None:
         """Let the events of the story happen that are due, this long after the first jobs."""
         for event in self._story.due(seconds):
-            self._happen(event)
+            try:
+                self._happen(event)
+            except (ServerRefused, OSError) as error:
+                logger.warning("an event of the story did not happen: %s", error)
 
     def _happen(self, event: Event) -> None:
         if isinstance(event, Submitted):
