@@ -114,7 +114,7 @@ def test_a_workload_gets_one_more_status_when_its_pods_are_ready(served: ServedC
 def test_a_flood_is_written_in_several_sweeps_and_loses_no_event(
     served: ServedCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(served_workloads, "_MAX_IN_SWEEP", 2)
+    monkeypatch.setattr(served_workloads, "_SWEEP_SECONDS", 0.0)
     monkeypatch.setattr(served_workloads, "_CHUNK", 2)
     start(served, "many", 5)
     assert suspended(served) == 3, "the others start after their objects show their admission"
@@ -233,7 +233,7 @@ def test_jobs_that_are_left_for_the_next_sweep_ask_for_it(
     served: ServedCluster, monkeypatch: pytest.MonkeyPatch, settings: LazySettings
 ) -> None:
     settings.KUBERNETES_EVENTS = False
-    monkeypatch.setattr(served_workloads, "_MAX_IN_SWEEP", 2)
+    monkeypatch.setattr(served_workloads, "_SWEEP_SECONDS", 0.0)
     monkeypatch.setattr(served_workloads, "_CHUNK", 2)
     decided(served, 3)
     assert asked_pushes(served) == 1
@@ -246,7 +246,7 @@ def test_jobs_that_are_left_for_the_next_sweep_ask_for_it(
 def test_before_a_kueue_takes_over_all_workloads_are_written_at_once(
     served: ServedCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(served_workloads, "_MAX_IN_SWEEP", 2)
+    monkeypatch.setattr(served_workloads, "_SWEEP_SECONDS", 0.0)
     monkeypatch.setattr(served_workloads, "_CHUNK", 2)
     decided(served, 7)
     serve(served.cluster, served.client, served.now)

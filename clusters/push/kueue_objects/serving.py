@@ -22,8 +22,11 @@ from foundation.wake_ups import request_push
 _LOOK_SECONDS: Final = 60.0
 _lock: Final = threading.Lock()
 _looked: Final[dict[str, tuple[float, Mapping[str, Kind]]]] = {}
-_written: Final[dict[tuple[str, int], float]] = {}
-"""When this process last wrote everything that no job waits for, by the cluster's server and key."""
+_PAUSES: Final = 2.0
+"""How much longer than the writes that no job waits for the pause after them is: a busy API server starts jobs then."""
+_due: Final[dict[tuple[str, int], tuple[float, float]]] = {}
+"""When this process last wrote everything that no job waits for, and the seconds to the next time, by the cluster's
+server and key."""
 
 
 class Serving:
@@ -57,13 +60,16 @@ class Serving:
         return later
 
     def after_jobs(self) -> None:
-        """Write the rest, at most once a second. Raises ClusterError."""
+        """Write the rest, at most once a second and a third of the time. Raises ClusterError."""
         key, now = (self._client.server, self._cluster.pk), self._clock()
-        if 0 <= now - _written.get(key, float("-inf")) < STATUS_SECONDS:
-            request_push(self._cluster.name)  # jobs start sooner if fewer sweeps do all of this
+        last, pause = _due.get(key, (float("-inf"), 0.0))
+        if 0 <= now - last < pause:
+            request_push(self._cluster.name)
             return
-        _written[key] = now
-        self.write_rest(now)
+        try:
+            self.write_rest(now)
+        finally:
+            _due[key] = now, max(STATUS_SECONDS, (1 + _PAUSES) * (self._clock() - now))
 
     def write_rest(self, now: float) -> None:
         """Write all other workloads, the statuses of queues, and the events. Raises ClusterError."""
@@ -101,4 +107,4 @@ def forget() -> None:
     """Ask again which kinds the cluster serves, as after an installation, and write everything at once."""
     with _lock:
         _looked.clear()
-        _written.clear()
+        _due.clear()
