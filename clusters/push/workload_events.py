@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
 from django.core.cache import cache
-from django.db.models import Max
+from django.db.models import Max, Q
 
 from accounts.models import Cluster
 from clusters.api_objects import Kind
@@ -29,6 +29,8 @@ _LATE_SECONDS: Final = 60.0
 _EXCESS: Final = "ExcessPodDeleted"
 _OF_THE_JOB: Final = frozenset({"UpdatedWorkload", "Deleted", "Finished", "ErrWorkloadCompose", _EXCESS})
 """Events that Kueue writes on the job, or a pod of it, only."""
+_OF_STOPS: Final = Q(reason__startswith="EvictedDueTo") | Q(reason__in=_OF_THE_JOB)
+"""Events that name jobs and pods which a sweep may delete, with their rows."""
 _OURS: Final = frozenset({"Created"})
 """Events that Kueue does not write: it says on the job that it created the Workload."""
 _READ: Final = (
@@ -71,6 +73,19 @@ class WorkloadEvents:
         self._told = dict(state["told"])
         self._since, self._rows = self._untold(state["since"])
 
+    def tell_of_stops(self) -> None:
+        """Write the events that name jobs and pods which the sweep stops, before it does: a deleted pod has no row from
+        which its event follows. Raises ClusterUnreachable."""
+        state = cache.get(self._key)
+        if state is None:
+            return
+        told = [pk for pk, _ in state["told"]]
+        of_stops = WorkloadEvent.objects.filter(_OF_STOPS, cluster=self._cluster, pk__gt=state["since"])
+        due = frozenset(of_stops.exclude(pk__in=told).values_list("pk", flat=True)[:_BATCH])
+        if due:
+            self.read()
+            self._write([row for row in self._rows if row.pk in due])
+
     def tell(self, waiting: Collection[tuple[str, str]] = ()) -> bool:
         """Write the events of created objects and those that were read. Returns whether some are left.
 
@@ -79,6 +94,11 @@ class WorkloadEvents:
         Raises ClusterUnreachable; the remaining events are written later.
         """
         rows = [row for row in self._rows if (row.namespace, row.workload_name) not in waiting][:_BATCH]
+        self._write(rows)
+        return len(rows) < len(self._rows)
+
+    def _write(self, rows: Sequence[WorkloadEvent]) -> None:
+        """Write the events of created objects and of these rows, and remember them. Raises ClusterUnreachable."""
         created = events_of_created(self._cluster, self._client)
         left, unreachable = self._recorder.record_all([*created, *self._notices(rows)])
         created[:] = [notice for notice in left if not notice.row][-_MAX_BACKLOG:]
@@ -88,7 +108,6 @@ class WorkloadEvents:
             self._remember(self._since, self._told, [row.pk for row in self._rows if row.pk not in self._told])
         if unreachable is not None:
             raise unreachable
-        return len(rows) < len(self._rows)
 
     def _notices(self, rows: Sequence[WorkloadEvent]) -> Iterator[Notice]:
         if rows:

@@ -89,6 +89,27 @@ def test_a_pod_that_its_group_has_no_place_for_is_told_so(server: ServerThread) 
     assert not any("ExcessPodDeleted" in told(served, "Pod", name) for name in ("a", "b"))
 
 
+def test_a_pod_is_told_before_it_is_stopped_although_other_events_wait(server: ServerThread) -> None:
+    """A second passes between two writes of other events, and the watcher deletes the row of a pod that is gone."""
+    served = ServedCluster(server)
+    configure(served)
+    served.settle()
+    for name in ("a", "b"):
+        make_member(served, name)
+    served.settle(4)
+    served.push()
+    make_member(served, "c")
+    for _ in range(3):
+        served.watch()
+        served.engine.run()
+        served.push()
+    assert not served.exists("Pod", "c", "team")
+    assert told(served, "Pod", "c")["ExcessPodDeleted"] == "Excess pod deleted"
+    before = our_events(served)
+    served.settle()
+    assert our_events(served) == before
+
+
 def test_the_pods_of_a_group_are_told_each(server: ServerThread) -> None:
     served = ServedCluster(server)
     configure(served)

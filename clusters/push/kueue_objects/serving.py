@@ -57,6 +57,8 @@ class Serving:
         self._objects.tell()
         later = self._workloads.tell_unpushed() if self._workloads is not None else frozenset[int]()
         self._jobs_wait = bool(later)
+        if self._events is not None:
+            self._events.tell_of_stops()
         return later
 
     def after_jobs(self) -> None:
