@@ -24,6 +24,8 @@ _lock: Final = threading.Lock()
 _looked: Final[dict[str, tuple[float, Mapping[str, Kind]]]] = {}
 _PAUSES: Final = 2.0
 """How much longer than the writes that no job waits for the pause after them is: a busy API server starts jobs then."""
+_LONGEST_SECONDS: Final = 3.0
+"""The longest time from one of these writes to the next: users look at statuses and events, too."""
 _due: Final[dict[tuple[str, int], tuple[float, float]]] = {}
 """When this process last wrote everything that no job waits for, and the seconds to the next time, by the cluster's
 server and key."""
@@ -62,7 +64,7 @@ class Serving:
         return later
 
     def after_jobs(self) -> None:
-        """Write the rest, at most once a second and a third of the time. Raises ClusterError."""
+        """Write the rest: at most once a second, and more rarely on a busy API server. Raises ClusterError."""
         key, now = (self._client.server, self._cluster.pk), self._clock()
         last, pause = _due.get(key, (float("-inf"), 0.0))
         if 0 <= now - last < pause:
@@ -71,7 +73,8 @@ class Serving:
         try:
             self.write_rest(now)
         finally:
-            _due[key] = now, max(STATUS_SECONDS, (1 + _PAUSES) * (self._clock() - now))
+            wanted = (1 + _PAUSES) * (self._clock() - now)
+            _due[key] = now, min(_LONGEST_SECONDS, max(STATUS_SECONDS, wanted))
 
     def write_rest(self, now: float) -> None:
         """Write all other workloads, the statuses of queues, and the events. Raises ClusterError."""
