@@ -147,7 +147,7 @@ def test_a_cluster_without_kueues_objects_needs_a_server_for_the_queues(server: 
 
 
 def test_a_shape_with_a_topology_needs_its_nodes(server: ServerThread) -> None:
-    with pytest.raises(CommandError, match="let them be made with --nodes 1"):
+    with pytest.raises(CommandError, match="create them with --nodes 1"):
         call_command("loadtest", str(SHAPES / "tas.json"), "--cluster", server.url)
 
 
