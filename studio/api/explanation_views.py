@@ -58,8 +58,10 @@ class RemediedExplanationView(ExplanationView):
         responses=RemediedExplanationSerializer,
     )
     def get(self, request: Request, namespace: str, name: str) -> Response:
-        """Explain why the workload waits: the rule, each flavor and resource, nodes, devices, workloads ahead, and
-        holders. Includes the newest estimate of its start, or the reason why the start is unknown."""
+        """Explain why the workload waits: rule, flavors, resources, nodes, devices, workloads ahead, and holders.
+
+        Includes the newest estimate of its start, or the reason why the start is unknown.
+        """
         if AT in request.query_params:
             return self._explained_then(request, namespace, name)
         explained = super().get(request, namespace, name)
