@@ -11,7 +11,8 @@ from scheduler.store.counts import LABELS_OF_THERE, QUEUES_OF_COUNTS
 _AT_ONCE: Final = 50_000
 
 # A scrape is one statement, which sees the rows before or after the merge, so it never counts a row twice or misses
-# it. Rows that another run merges at this moment are skipped.
+# it. Rows that another run merges at this moment are skipped. Sums are exact to the microsecond: a sum of floats
+# depends on the order of its rows, so a counter could fall.
 _JOIN: Final = """
     WITH counted AS (
         DELETE FROM scheduler_metriccount WHERE id IN (
@@ -23,7 +24,8 @@ _JOIN: Final = """
         FROM counted QUEUES_OF_COUNTS
     )
     INSERT INTO scheduler_metriccount (cluster_id, metric, labels, bucket, count, total)
-    SELECT cluster_id, metric, labels, bucket, sum(count), sum(total) FROM known WHERE labels IS NOT NULL
+    SELECT cluster_id, metric, labels, bucket, sum(count), sum(round(total::numeric, 6))
+    FROM known WHERE labels IS NOT NULL
     GROUP BY 1, 2, 3, 4
 """.replace("LABELS_OF_THERE", LABELS_OF_THERE).replace("QUEUES_OF_COUNTS", QUEUES_OF_COUNTS)
 

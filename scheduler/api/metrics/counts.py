@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from itertools import accumulate
 from typing import Final
 
@@ -140,7 +141,7 @@ FAMILIES: Final[tuple[CountedFamily, ...]] = (
 
 _SUMS: Final = """
     SELECT cluster.name, counted.metric, LABELS_OF_THERE AS there, counted.bucket,
-        sum(counted.count)::bigint, sum(counted.total)
+        sum(counted.count)::bigint, sum(round(counted.total::numeric, 6))
     FROM scheduler_metriccount AS counted JOIN accounts_cluster AS cluster ON cluster.id = counted.cluster_id
         QUEUES_OF_COUNTS
     GROUP BY 1, 2, 3, 4
@@ -149,13 +150,14 @@ _SUMS: Final = """
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """A sum of stored counts."""
+    """A sum of stored counts. `seconds` is exact to the microsecond, whatever the order in which rows were summed: a
+    counter that falls by a rounding error counts as a restart in Prometheus."""
 
     cluster: str
     labels: Sequence[str]
     bucket: int
     count: int
-    seconds: float
+    seconds: Decimal
 
 
 Counts = Mapping[str, Sequence[Count]]
@@ -200,7 +202,7 @@ def _counter(family: CountedFamily, rows: Iterable[Count]) -> Metric:
 def _histogram(family: CountedFamily, rows: Iterable[Count]) -> Metric:
     metric = HistogramMetricFamily(family.name, family.documentation, labels=("cluster", *family.labels))
     sums: dict[tuple[str, ...], list[int]] = {}
-    seconds: dict[tuple[str, ...], float] = defaultdict(float)
+    seconds: dict[tuple[str, ...], Decimal] = defaultdict(Decimal)
     for row in rows:
         labels = _labels(family, row)
         buckets = sums.setdefault(labels, [0] * (len(family.bounds) + 1))
@@ -208,7 +210,7 @@ def _histogram(family: CountedFamily, rows: Iterable[Count]) -> Metric:
         seconds[labels] += row.seconds
     for labels, buckets in sorted(sums.items()):
         names = [*map(_bound, family.bounds), "+Inf"]
-        metric.add_metric(labels, list(zip(names, accumulate(buckets), strict=True)), seconds[labels])
+        metric.add_metric(labels, list(zip(names, accumulate(buckets), strict=True)), float(seconds[labels]))
     return metric
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from datetime import timedelta
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from accounts.models import Cluster
 from gpus.models import ContainerSample, Device, DeviceAllocation, DeviceSample
 from queues.models import ClusterQueue, Job, LocalQueue, Pod, Workload
 from queues.services.workloads import hold, record_finished, record_pods_ready, record_stopped, release
+from scheduler.api.metrics.counts import read_counts
 from scheduler.housekeeping.metric_counts import join_counts
 from scheduler.leader.engine import Engine
 from scheduler.models import Lease, MetricCount
@@ -269,6 +271,25 @@ def test_joining_changes_nothing_that_is_shown(vera: SchemaClient, cluster: Clus
     after = {key: found for key, found in scrape(vera)[1].items() if "_total" in key[0] or "_seconds_" in key[0]}
     assert after == before
     assert MetricCount.objects.count() < rows
+
+
+def test_sums_are_exact_in_whatever_order_rows_are_joined(cluster: Cluster) -> None:
+    make_cluster_queue(cluster)
+    labels = ["main", "team", "main", ""]
+
+    def add(*totals: float) -> None:
+        for total in totals:
+            MetricCount.objects.create(cluster_id=cluster.pk, metric="ready", labels=labels, count=1, total=total)
+
+    def seconds() -> Decimal:
+        return sum((row.seconds for row in read_counts()["ready"]), Decimal())
+
+    add(0.1, 0.2, 0.3)
+    assert seconds() == Decimal("0.6")
+    join_counts()
+    add(0.7, 123_456.789_012)
+    join_counts()
+    assert seconds() == Decimal("123458.089012")
 
 
 def test_a_batch_that_is_refused_counts_nothing_but_its_refusal(vera: SchemaClient, cluster: Cluster) -> None:
