@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from itertools import pairwise
-from typing import Any, cast
 from uuid import uuid4
 
 import orjson
@@ -13,19 +12,17 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from accounts.cluster_versions import cluster_versions
 from accounts.models import Cluster, Namespace
 from accounts.services.cluster_settings import set_placement
-from clusters.api_objects import LEASES, NAMESPACES, NODES, PODS, JsonObject, Kind
-from clusters.client import ClusterClient, TokenBucket, WatchEvent
+from clusters.api_objects import NAMESPACES, NODES, PODS, JsonObject
+from clusters.client import TokenBucket, WatchEvent
 from clusters.client_credentials import connect
 from clusters.manifests import apply_manifests
-from clusters.push.desired_state import surroundings_of
 from clusters.push.sweep import PushReport, push_pending
 from gpus.models import Device, DeviceAllocation
 from queues.manifests.kueue_keys import ELASTIC_JOB
 from queues.models import Job, Pod, Workload
-from queues.services.workloads import cancel, hold, record_finished, release
+from queues.services.workloads import cancel, hold, release
 from scheduling.model.vocabulary import PlacementScope
 from tests.acceptance.processes import wait_for
 from tests.cluster_kinds import DEPLOYMENTS, JOBS
@@ -551,51 +548,3 @@ def test_a_namespace_is_made_with_the_labels_by_which_its_queue_takes_it(system:
     assert made is not None
     assert made["metadata"]["labels"]["team"] == "a"
     assert Namespace.objects.get(cluster=system.cluster, name="team").labels["team"] == "a"
-
-
-class _InterruptedClient:
-    """A client during whose first look at the push lease another process does something."""
-
-    def __init__(self, client: ClusterClient, meanwhile: Callable[[], object]) -> None:
-        self._client = client
-        self._meanwhile: Callable[[], object] | None = meanwhile
-        self.server = f"{client.server}/interrupted"
-
-    def get(self, kind: Kind, namespace: str, name: str) -> JsonObject | None:
-        meanwhile = self._meanwhile if kind is LEASES else None
-        if meanwhile is not None:
-            self._meanwhile = None
-            meanwhile()
-        return self._client.get(kind, namespace, name)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._client, name)
-
-
-def test_a_job_starts_with_the_labels_of_the_configuration_that_admitted_it(system: System) -> None:
-    system.submit(gpu_job("before"))
-    system.engine.run()
-    system.submit(gpu_job("after"))
-    assert surroundings_of(system.cluster, cluster_versions()[system.cluster.pk]).flavors["gpu-flavor"].node_labels
-
-    def edit_and_admit() -> None:
-        flavor = {"apiVersion": "kueue.x-k8s.io/v1beta1", "kind": "ResourceFlavor", "metadata": {"name": "gpu-flavor"}}
-        system.apply({**flavor, "spec": {"nodeLabels": {}}})
-        system.engine.run()
-
-    push_pending(system.cluster, cast("ClusterClient", _InterruptedClient(system.client, edit_and_admit)), system.now)
-    assert system.workload("after").status == "Admitted"
-    started = system.client.get(JOBS, "team", "after")
-    assert started is not None
-    assert "gpu" not in (started["spec"]["template"]["spec"].get("nodeSelector") or {})
-
-
-def test_an_end_that_is_committed_after_the_last_pod_ended_is_settled_by_its_push(system: System) -> None:
-    system.submit(gpu_job(run_seconds=1000))
-    for _ in range(2):
-        system.turn()
-    row = system.workload()
-    assert record_finished(system.cluster, [(row.namespace, row.name)]) == []
-    Pod.objects.update(phase="Succeeded")  # the watcher stored it in a turn that saw no end of the job
-    system.push()
-    assert (system.workload().status, system.workload().reason) == ("Finished", "Succeeded")
