@@ -231,7 +231,7 @@ runs_while(
 def run_flows() -> None:
     """Let workloads start whose earlier jobs have succeeded, and delete the jobs of flows that have."""
     for found in _scheduled():
-        open_start_gates(found, timezone.now())
+        open_start_gates(found, timezone.now(), later=True)
         delete_completed_flows(found, timezone.now())
 
 

@@ -84,16 +84,20 @@ def met_query() -> str:
     return _MET.replace("KINDS", ", ".join(f"'{kind}'" for kind in kinds))
 
 
-def open_start_gates(cluster: Cluster, now: datetime) -> int:
+def open_start_gates(cluster: Cluster, now: datetime, *, later: bool = False) -> int:
     """Remove the jobs that are far enough from the lists of the workloads that wait for them. Returns the number of
-    workloads that wait for no job any more."""
+    workloads that wait for no job any more.
+
+    * later: leave workloads that another transaction changes to a later call, rather than waiting for it. A deletion,
+      which has locked its workloads already, may wait for others only if these do not wait for it.
+    """
     met = _met(cluster)
     if not met:
         return 0
     with transaction.atomic():
         rows = Workload.objects.filter(pk__in=met).exclude(status=WorkloadStatus.FINISHED).order_by("pk")
         opened = 0
-        for row in rows.select_for_update():
+        for row in rows.select_for_update(skip_locked=later):
             names = [name for name in row.waits_for if name in met[row.pk]]
             if not names:
                 continue  # another process has opened it

@@ -5,7 +5,7 @@ from __future__ import annotations
 from threading import Thread
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 
 from accounts.models import Cluster
 from clusters.manifests import ApplyResult, apply_manifests
@@ -19,6 +19,7 @@ from scheduler.leader.engine import Engine
 from scheduling.model.vocabulary import FinishedReason
 from tests.factories import START, make_cluster, make_cluster_queue
 from tests.manifest_texts import job, workload
+from tests.patience import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -187,6 +188,25 @@ def test_a_gate_is_opened_once_however_many_look(cluster: Cluster) -> None:
         thread.join()
     assert sorted(opened) == [0, 0, 0, 1]
     assert WorkloadEvent.objects.filter(reason="StartGateOpened").count() == 1
+
+
+def test_a_look_can_leave_a_workload_that_another_transaction_changes(cluster: Cluster) -> None:
+    apply(cluster, after("first"), job("first"))
+    end(cluster, "first")
+    opened: list[int] = []
+
+    def look() -> None:
+        opened.append(open_start_gates(cluster, START, later=True))
+        connection.close()
+
+    thread = Thread(target=look)
+    with transaction.atomic():
+        Workload.objects.select_for_update().get(job__name="second")
+        thread.start()
+        thread.join(PATIENCE_SECONDS)
+        assert opened == [0], "it does not wait: the transaction may wait for a workload that the look has locked"
+    thread.join()
+    assert open_start_gates(cluster, START, later=True) == 1
 
 
 def test_a_job_that_is_deleted_at_once_after_its_success_counts(cluster: Cluster) -> None:
