@@ -67,7 +67,7 @@ def _ended(
     calls: Sequence[Callable[[], tuple[_Value | ClusterError, float]]],
     store: Callable[[Mapping[int, _Value | ClusterError]], None] | None,
 ) -> Collection[Future[tuple[_Value | ClusterError, float]]]:
-    """Return the calls in their order, all of which have ended."""
+    """Return the calls in their order, once all of them have ended."""
     running: dict[Future[tuple[_Value | ClusterError, float]], int] = {}
     try:
         for number, call in enumerate(calls):
@@ -86,7 +86,7 @@ def _ended(
 
 
 def processor_seconds() -> float:
-    """Return the processor time that this thread, and those that sent its requests, have taken so far."""
+    """Return the processor time that this thread, and the threads that sent its requests, have taken so far."""
     return time.thread_time() + _helpers.seconds
 
 

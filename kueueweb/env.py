@@ -232,7 +232,7 @@ def process_name(arguments: Sequence[str]) -> str:
 
 
 def _account() -> str:
-    """Return the operating system's user; a container may run as one that has no name."""
+    """Return the operating system's user; a container may run as a user without a name."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):

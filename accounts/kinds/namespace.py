@@ -13,7 +13,7 @@ NAME_LABEL: Final = "kubernetes.io/metadata.name"
 
 
 def namespace_labels(name: str, labels: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the labels of a namespace with the one that Kubernetes gives to each: its name, for selectors."""
+    """Return the labels of a namespace, with the label of its name that Kubernetes adds for selectors."""
     return {**(labels or {}), NAME_LABEL: name}
 
 

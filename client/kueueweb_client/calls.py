@@ -180,7 +180,7 @@ def submit(workloads: Sequence[Mapping[str, Any]], *, idempotency_key: str = "")
 
 
 def act(verb: str, keys: Sequence[Key], **more: Any) -> Call[list[Key]]:
-    """Hold, release, requeue, cancel or finish many workloads (`verb`). The answer names those that changed."""
+    """Hold, release, requeue, cancel or finish many workloads (`verb`). The answer names the workloads that changed."""
     return Call(
         "POST",
         f"workloads/{verb}/",

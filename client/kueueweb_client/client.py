@@ -224,19 +224,19 @@ class Client:
         return self.send(calls.submit(workloads, idempotency_key=idempotency_key))
 
     def cancel(self, *keys: Key) -> Sequence[Key]:
-        """End workloads for good; return those that changed."""
+        """End workloads for good; return the workloads that changed."""
         return self.send(calls.act("cancel", keys))
 
     def hold(self, *keys: Key) -> Sequence[Key]:
-        """Evict workloads and keep them from being admitted; return those that changed."""
+        """Evict workloads and keep them from being admitted; return the workloads that changed."""
         return self.send(calls.act("hold", keys))
 
     def release(self, *keys: Key) -> Sequence[Key]:
-        """Let held workloads be admitted again; return those that changed."""
+        """Let held workloads be admitted again; return the workloads that changed."""
         return self.send(calls.act("release", keys))
 
     def requeue(self, *keys: Key) -> Sequence[Key]:
-        """Stop workloads that hold quota, and queue them again; return those that changed."""
+        """Stop workloads that hold quota, and queue them again; return the workloads that changed."""
         return self.send(calls.act("requeue", keys))
 
     def watch(self, namespace: str, name: str) -> Iterator[WorkloadDetail]:

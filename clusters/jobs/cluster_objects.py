@@ -74,7 +74,7 @@ class RowsAndCluster:
         return self._stored.list(kind, namespace)
 
     def _foreign(self, name: str) -> Kind | None:
-        """Return the kind named Kind.version.group, as the cluster serves it. One that was found is remembered."""
+        """Return the kind named Kind.version.group, as the cluster serves it. A kind that was found is remembered."""
         if name not in self._foreign_kinds:
             kind, version, group = name.split(".", 2)
             found = self._client.kind_named(f"{group}/{version}", kind)

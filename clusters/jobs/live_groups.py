@@ -235,7 +235,7 @@ class _SubmittedLook(GroupLook):
         return not self.anew and super()._is_composed()
 
     def _is_new(self) -> bool:
-        """Return whether the group has all of its pods for the first time: one that has changed keeps its place."""
+        """Return whether the group has all of its pods for the first time: a group that has changed keeps its place."""
         total: int = self.group.manifest["spec"]["totalCount"]
         return sum(pod_set.count for pod_set in self.row.pod_sets.all()) < total
 

@@ -58,7 +58,7 @@ def submitter_of(cluster: str, job: Mapping[str, Any]) -> str:
 
 
 def _acceptable(cluster: str, job: Mapping[str, Any], username: str, at: str) -> list[str]:
-    """Return the texts of which one must be signed. A new object may be known by the name or by the prefix of it."""
+    """Return the texts, one of which must be signed. A new object may be known by the name or by the prefix of it."""
     if at == _BY_UID:
         return [_signed_by_uid(cluster, uid_of(job), username)]
     created = dig(job, "metadata", "creationTimestamp")

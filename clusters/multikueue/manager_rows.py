@@ -89,7 +89,7 @@ class Case:
 
 
 def config_names(cluster: Cluster) -> dict[str, str]:
-    """Return the name of the MultiKueueConfig of each check of MultiKueue; "" for one that names none."""
+    """Return the name of the MultiKueueConfig of each check of MultiKueue; "" for a check without one."""
     checks = AdmissionCheck.objects.filter(cluster=cluster, controller_name=MULTIKUEUE, deletion_requested_at=None)
     named = {row.name: row.parameters for row in checks}
     return {

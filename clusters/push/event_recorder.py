@@ -121,7 +121,7 @@ class EventRecorder:
     def record_all(self, notices: Sequence[Notice]) -> tuple[list[Notice], ClusterUnreachable | None]:
         """Write events from several threads, those of one object in their order.
 
-        Returns the ones that are left, without an answer, and the reason.
+        Returns the notices that got no answer, and the reason.
         """
         by_object: dict[Regarding, list[Notice]] = {}
         for notice in notices:

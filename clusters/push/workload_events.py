@@ -63,8 +63,8 @@ class WorkloadEvents:
         self._rows: list[WorkloadEvent] = []
 
     def read(self) -> None:
-        """Read the recorded events to write, before the objects of their workloads are written: an event on an object
-        that does not exist is none."""
+        """Read the recorded events to write, before the objects of their workloads are written: an event can only be
+        written on an object that exists."""
         state = cache.get(self._key)
         if state is None:
             newest = WorkloadEvent.objects.filter(cluster=self._cluster).aggregate(newest=Max("pk"))["newest"]
@@ -87,7 +87,7 @@ class WorkloadEvents:
             self._write([row for row in self._rows if row.pk in due])
 
     def tell(self, waiting: Collection[tuple[str, str]] = ()) -> bool:
-        """Write the events of created objects and those that were read. Returns whether some are left.
+        """Write the events of created objects and the events that were read. Returns whether some are left.
 
         * waiting: (namespace, name) of workloads whose objects do not exist or are outdated: their events wait, too.
 

@@ -167,7 +167,7 @@ def _expression(key: str, operator: str, values: Iterable[str] = ()) -> JsonObje
 
 
 def _rules(operations: _Operations) -> Iterable[JsonObject]:
-    """Yield a rule for each version of a group of which something is asked."""
+    """Yield a rule for each requested version of a group."""
     resources: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
     for kind in KINDS.values():
         if asked := tuple(operations(kind)):

@@ -58,7 +58,7 @@ def _decisive(job: JsonObject) -> list[object]:
 
 
 def _read(job: JsonObject, context: JobContext) -> Submitted[JobManifest] | None:
-    """Read the job as REST reads it; None for one that cannot be read, which gets no workload."""
+    """Read the job as REST reads it; None for a job that cannot be read, which gets no workload."""
     metadata = {key: value for key, value in job["metadata"].items() if key in _SERVER_FIELDS}
     content = {key: value for key, value in job.items() if key != "status"}
     try:

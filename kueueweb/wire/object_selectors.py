@@ -18,7 +18,7 @@ _OPERATORS: Final = ("!=", "==", "=")
 
 
 def selected(rows: QuerySet[Any], resource: Resource, labels: str, fields: str) -> QuerySet[Any]:
-    """Return the rows that match both selectors. Raises Refusal (400) for one that cannot be read."""
+    """Return the rows that match both selectors. Raises Refusal (400) for a selector that cannot be read."""
     if labels.strip():
         try:
             rows = with_labels(rows, "labelSelector", labels)

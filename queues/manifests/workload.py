@@ -25,7 +25,7 @@ class PodSetSpec:
 
 
 HandedOver = tuple[Mapping[str, str], Mapping[str, str]]
-"""The labels and annotations of a job. Its new workload takes over those that the Configuration names."""
+"""The labels and annotations of a job. Its new workload takes over the ones named in the Configuration."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -156,7 +156,7 @@ def requeue(
     now: datetime | None = None,
 ) -> list[tuple[str, str]]:
     """Ask workloads that hold quota to stop and to wait in their queues again. The engine evicts them with this reason
-    and message; an empty message is replaced by one that names the actor."""
+    and message; an empty message is replaced by a message that names the actor."""
     step = _Transition(
         f"{_UNFINISHED} AND workload.active AND workload.quota_reserved_at IS NOT NULL AND workload.evicted_at IS NULL "
         "AND workload.deletion_requested_at IS NULL AND workload.requeue_requested_by = ''",

@@ -73,7 +73,7 @@ class _ClusterQueues(KindView):
     looks_back = True
 
     def visible(self) -> QuerySet[Any]:
-        """Return all ClusterQueues, or those that the user's LocalQueues lead to."""
+        """Return all ClusterQueues, or the ClusterQueues of the user's LocalQueues."""
         seen = {pk: visibility.cluster_queues for pk, visibility in self._visibilities.items()}
         return self.get_queryset().filter(self.reach.rows("name", seen))
 

@@ -185,7 +185,7 @@ def _words(text: str | None) -> tuple[str, ...]:
 
 
 def _number(text: str | None) -> int:
-    """Return a number in an annotation. One that the webhook would have refused is ignored."""
+    """Return a number in an annotation. A number that the webhook would have refused is ignored."""
     return int(text) if text and _WHOLE_NUMBER.fullmatch(text) else 0
 
 

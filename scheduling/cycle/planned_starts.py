@@ -300,8 +300,11 @@ class Planner:
         return [(end, info) for end, _, info in sorted(found, key=lambda each: each[:2])]
 
     def _end(self, info: WorkloadInfo) -> float | None:
-        """Return the declared end of a workload that holds quota; None without a limit. One that is not admitted yet
-        ends at the earliest if it is admitted now. An overdue one ends now, and so does one whose pods are stopping."""
+        """Return the declared end of a workload that holds quota; None without a limit.
+
+        A workload that is not admitted yet ends at the earliest if it is admitted now. An overdue workload, and one
+        whose pods are stopping, ends now.
+        """
         now = self._state.now
         if info.evicted:
             return now

@@ -210,7 +210,7 @@ class Reader:
             )
 
     def rows_named(self, keys: Sequence[str]) -> list[Row]:
-        """Return REST's rows of workloads, named as namespace/name, in this order; without those that no longer
+        """Return REST's rows of workloads, named as namespace/name, in this order; without workloads that no longer
         exist."""
         found = {
             f"{row['namespace']}/{row['name']}": row for row in self._client.rows("workloads", names=",".join(keys))

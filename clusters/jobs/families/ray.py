@@ -151,7 +151,7 @@ class RayJobKind(JobKind):
         return super().slice_name(job) + (f"_{made}" if made else "")
 
     def follow_autoscaler(self, pod_sets: Sequence[JsonObject], job: JsonObject, context: JobContext) -> None:
-        """Set the worker counts to those that the autoscaler of the RayCluster requests. Raises JobError."""
+        """Set the worker counts that the autoscaler of the RayCluster requests. Raises JobError."""
         name = self.ray_cluster_name(job)
         if not is_elastic(job) or not self.cluster(job).get("enableInTreeAutoscaling") or not name:
             return

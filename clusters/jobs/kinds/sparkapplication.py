@@ -201,7 +201,7 @@ def _cpu(pods: JsonObject, field: str) -> str | None:
 
 
 def _memory(pods: JsonObject, field: str) -> str | None:
-    """Return an amount of memory in the JVM's units, of which only lower case is understood."""
+    """Return an amount of memory in the JVM's units, which must be in lower case."""
     text = pods.get(field)
     if text is None:
         return None

@@ -35,7 +35,7 @@ class PushedObjects:
         return bool(self._listed)
 
     def look_up(self, counts: Counter[str]) -> None:
-        """List the kinds of which many objects are needed; this costs less than a request for each object."""
+        """List the kinds with many needed objects; this costs less than a request for each object."""
         self._listed = {}
         for kind, count in counts.items():
             if kind in JOB_KINDS and count >= _LIST_FROM:

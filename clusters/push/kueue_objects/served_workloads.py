@@ -108,7 +108,10 @@ class ServedWorkloads:
         return frozenset(pk for pk, _, _ in self._tell_changed(unpushed=True))
 
     def tell(self) -> frozenset[tuple[str, str]]:
-        """Write all others. Returns (namespace, name) of those that are left for the next sweep. Raises as above."""
+        """Write all other workloads. Returns (namespace, name) of the workloads that are left for the next sweep.
+
+        Raises as above.
+        """
         orphans = [(entry, None) for entry in ServedObject.objects.filter(pk__in=self._orphans())]
         for start in range(0, len(orphans), _CHUNK):
             self._tell_together(orphans[start : start + _CHUNK])

@@ -145,7 +145,7 @@ def _device(driver: str, pool: str, spec: Mapping[str, Any], device: Mapping[str
 
 
 def _nanos(amount: Any) -> int:
-    """Return a counter's value; 0 for one that cannot be read."""
+    """Return a counter's value; 0 for a counter that cannot be read."""
     try:
         return parse_quantity((amount or {}).get("value") or 0)
     except (InvalidQuantity, AttributeError):
