@@ -209,6 +209,12 @@ def start_after(text: str) -> str:
     return ",".join(dict.fromkeys(found))
 
 
+def jobs_before(manifest: Mapping[str, Any]) -> list[str]:
+    """Return the names of the jobs that a Job of `job_of` starts after."""
+    text = manifest["metadata"].get("annotations", {}).get(_START_AFTER, "")
+    return [item.rpartition(":")[2] for item in text.split(",") if item]
+
+
 def _labels(queue: str, qos: str) -> dict[str, str]:
     found = {"kueue.x-k8s.io/queue-name": queue}
     return {**found, "kueue.x-k8s.io/priority-class": qos} if qos else found

@@ -194,6 +194,11 @@ def test_a_day_of_a_user_of_slurm(alice: Run, tmp_path: Path) -> None:
     assert yaml.safe_load(dry.partition("job/")[0])["kind"] == "Job"
     assert Job.objects.count() == 2
     assert alice("sbatch", "--image", "busybox", "--nodes=2", str(script)).code == 1
+    later = [
+        alice("sbatch", "--image", "busybox", "--test-only", f"--dependency=afterok:{name}", str(script))
+        for name in ("first", parsable.strip())
+    ]
+    assert ['no job "first" is in namespace' in ran.output for ran in later] == [True, False]
     Engine(Cluster.objects.get(), "test").run()
     names = {row.job.name.partition("-")[0]: row.name for row in Workload.objects.select_related("job") if row.job}
     shown = alice("squeue").output.splitlines()

@@ -7,6 +7,7 @@ import sys
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -19,7 +20,7 @@ from kueueweb_client.cli.reading import workload_of_job
 from kueueweb_client.cli.session import Namespace, client, context, namespace_of, say, warn, write_now
 from kueueweb_client.documents import to_yaml
 from kueueweb_client.errors import ApiError, ClientError
-from kueueweb_client.slurm import job_of, read_options, read_script
+from kueueweb_client.slurm import job_of, jobs_before, read_options, read_script
 from kueueweb_client.slurm_tables import Cell, Row
 
 if TYPE_CHECKING:
@@ -133,6 +134,8 @@ def _sbatch(
     if dry_run:
         say(manifest.rstrip())
     with client() as asked:
+        for before in jobs_before(found.manifest):
+            _warn_without_job(asked, where, before)
         result = asked.apply(manifest, dry_run=dry_run or None)
         name = str(found.manifest["metadata"]["name"])
         if dry_run:
@@ -142,6 +145,16 @@ def _sbatch(
         if found.waits:
             workload = workload_of_job(asked, where, "", name)
             asked.wait(where, workload, timeout_seconds=float("inf"))
+
+
+def _warn_without_job(asked: Client, namespace: str, name: str) -> None:
+    """Warn if a job waits for a job that does not exist: a name of `--job-name` is not the name of the job."""
+    try:
+        workload_of_job(asked, namespace, "", name)
+    except ApiError as error:
+        if error.status != HTTPStatus.NOT_FOUND:
+            raise
+        warn(f'sbatch: warning: --dependency: no job "{name}" is in namespace "{namespace}": this job waits for one')
 
 
 def _split(words: Sequence[str]) -> tuple[list[str], str, list[str]]:
