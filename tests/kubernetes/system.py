@@ -10,6 +10,7 @@ from typing import Any, Final
 import orjson
 import yaml
 
+from clusters.api_errors import ClusterError
 from clusters.api_objects import NAMESPACES, NODES, PODS, JsonObject, Kind
 from clusters.manifests import apply_manifests
 from clusters.push.sweep import push_pending
@@ -86,7 +87,11 @@ class System:
             for item in self.admin.list(kind, "team").items:
                 name = item["metadata"]["name"]
                 if item["metadata"].get("finalizers"):
-                    self.admin.patch(kind, "team", name, {"metadata": {"finalizers": None}})
+                    try:
+                        self.admin.patch(kind, "team", name, {"metadata": {"finalizers": None}})
+                    except ClusterError as error:
+                        if not error.not_found:  # a controller may delete it meanwhile
+                            raise
                 self.admin.delete(kind, "team", name)
         wait_for("the end of all pods", lambda: not self.pods(), _PATIENCE_SECONDS)
 
