@@ -39,6 +39,18 @@ _WRITTEN_ELSEWHERE: Final[Mapping[str, str]] = {
     "ignore-pbs": "#PBS lines are ignored",
     "quiet": "say --parsable", "verbose": "see `kueueweb explain`",
 }  # fmt: skip
+_DEVICES: Final = "nvidia.com/gpu of its pod"
+_MEMORY: Final = "memory of its pod"
+KEPT_AS: Final[Mapping[str, str]] = {
+    "job-name": "metadata.name", "partition": "the label kueue.x-k8s.io/queue-name",
+    "qos": "the label kueue.x-k8s.io/priority-class", "chdir": "workingDir", "comment": "an annotation",
+    "container-image": "image", "dependency": "the annotation kueueweb.io/start-after", "export": "env",
+    "nodes": "one pod", "ntasks": "cpu of its pod", "ntasks-per-node": "cpu of its pod",
+    "cpus-per-task": "cpu of its pod", "gpus": _DEVICES, "gpus-per-node": _DEVICES, "gpus-per-task": _DEVICES,
+    "gres": _DEVICES, "mem": _MEMORY, "mem-per-cpu": _MEMORY, "mem-per-gpu": _MEMORY,
+    "time": "activeDeadlineSeconds", "array": "completions and parallelism of an Indexed Job",
+}  # fmt: skip
+"""The options that a Job honours, and the place of each in it."""
 _START_AFTER: Final = "kueueweb.io/start-after"
 _CONDITIONS: Final[Mapping[str, str]] = {"afterok": "", "afterany": "afterany:", "after": "after:"}
 """The conditions of `--dependency`, as prefixes in the annotation."""
@@ -195,7 +207,9 @@ def start_after(text: str) -> str:
             f"--dependency={text}: Unsupported value: all conditions must hold. Separate them with commas."
         )
     found: list[str] = []
-    for part in filter(None, text.split(",")):
+    for part in text.split(",") if text else ():
+        if not part:
+            raise SlurmError(f"--dependency={text}: Required value: a condition, as afterok:JOB")
         condition, _, names = part.partition(":")
         if condition not in _CONDITIONS:
             remedy = _REMEDIES.get(condition, f"supported conditions: {', '.join(_CONDITIONS)}")

@@ -17,8 +17,8 @@ _STATES: Final = {
     "Admitted": ("R", "RUNNING"),
     "Evicted": ("RQ", "REQUEUED"),
 }
-START_AFTER: Final = "kueueweb.io/start-after"
-"""The annotation of a job that starts after others: lists are asked for it."""
+_JOB_GATE: Final = "job.kueueweb.io/"
+"""The gates of a job that starts after others begin with it, in the message of a gated workload."""
 _FIELD: Final = re.compile(r"%(?P<right>\.?)(?P<size>\d*)(?P<type>[A-Za-z])")
 
 
@@ -111,7 +111,7 @@ def why(row: Row) -> str:
         return "(JobHeldUser)"
     if state(row)[0] in ("R", "CD", "F", "CA"):
         return ""
-    if row["reason"] == "AdmissionGated" and row["annotations"].get(START_AFTER):
+    if row["reason"] == "AdmissionGated" and _JOB_GATE in row["message"]:
         return "(Dependency)"
     return f"({row['reason'] or 'None'})"
 

@@ -86,7 +86,8 @@ def test_dependencies(text: str, annotation: str) -> None:
 @pytest.mark.parametrize(
     ("text", "remedy"),
     [("singleton", "afterany:NAME"), ("afternotok:a", "use afterany"), ("expand:a", "supported conditions"),
-     ("after:a+5", "minutes"), ("afterok:a?afterok:b", "commas"), ("afterok:a:", "Required value")],
+     ("after:a+5", "minutes"), ("afterok:a?afterok:b", "commas"), ("afterok:a:", "Required value"),
+     (",", "a condition"), ("afterok:a,", "a condition")],
 )  # fmt: skip
 def test_other_dependencies_are_refused_with_the_remedy(text: str, remedy: str) -> None:
     with pytest.raises(SlurmError, match=remedy):
@@ -289,3 +290,7 @@ def test_a_job_that_waits_for_another_has_slurms_reason(alice: Run, tmp_path: Pa
     assert alice("sbatch", "--image", "busybox", "--dependency=afterok:missing", str(script)).code == 0
     Engine(Cluster.objects.get(), "test").run()
     assert alice("squeue", "-h", "-o", "%r %R").output == "Dependency (Dependency)\n"
+    Workload.objects.update(waits_for=[], annotations={"kueue.x-k8s.io/admission-gated-by": "example.com/quota"})
+    Cluster.objects.update(configuration={"featureGates": {"AdmissionGatedBy": True}})
+    Engine(Cluster.objects.get(), "again").run()
+    assert alice("squeue", "-h", "-o", "%r %R").output == "AdmissionGated (AdmissionGated)\n"

@@ -90,6 +90,7 @@ class Reader:
     def _filled_in(self, command: str) -> str:
         named = Workload.objects.filter(name__contains="train").order_by("-id").first()
         values = {SITE: self._server, "WORKLOAD": named.name if named else "none", "CLASS": "high", "NODE": "node-1"}
+        values["JOB"] = named.job.name if named is not None and named.job is not None else "none"
         for word, value in values.items():
             command = re.sub(rf"{re.escape(word)}(?![A-Z])", value, command)
         return re.sub(r"[\w-]+\.(?:yaml|sh)", lambda file: str(self._folder / file[0]), command)

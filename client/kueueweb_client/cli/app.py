@@ -37,6 +37,7 @@ MODULES: Final[Mapping[str, tuple[str, ...]]] = {
     "audit": ("audit",),
     "mcp_command": ("mcp",),
     "slurm_commands": ("sbatch", "squeue", "scancel", "sacct", "sinfo", "sprio"),
+    "convert_command": ("convert",),
     "login": ("login", "logout", "token", "config", "version"),
     "documentation": ("completion", "man"),
 }  # fmt: skip

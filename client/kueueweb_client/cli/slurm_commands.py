@@ -179,7 +179,7 @@ def _script(name: str) -> str:
 
 def _rows(asked: Client, where: str, *, user: str, partition: str, jobs: str, state: str, **more: str) -> Iterator[Row]:
     """Yield the workloads of a namespace that the options select, the oldest first."""
-    filters: dict[str, str] = {**more, "status": tables.statuses(state), "annotations": tables.START_AFTER}
+    filters: dict[str, str] = {**more, "status": tables.statuses(state)}
     users, partitions, names = (_parts(text) for text in (user, partition, jobs))
     if len(users) == 1:
         filters["submitted_by"] = users[0]
