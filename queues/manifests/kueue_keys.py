@@ -75,6 +75,9 @@ START_AFTER: Final = "kueueweb.io/start-after"
 RETAIN_POLICY: Final = "kueueweb.io/job-retain-policy"
 """kueueweb's own annotation, on the jobs of a Volcano JobFlow: `delete` once all of them have succeeded."""
 
+JOB_FLOW_UID: Final = "kueueweb.io/job-flow-uid"
+"""kueueweb's own annotation, on the jobs of a JobFlow that is in the cluster: the uid of the flow."""
+
 BY_JOB_FLOW: Final = "volcano.sh/createdByJobFlow"
 BY_JOB_TEMPLATE: Final = "volcano.sh/createdByJobTemplate"
 """Volcano's labels and annotations of the jobs of a JobFlow: `namespace.name` of the flow and of the template."""

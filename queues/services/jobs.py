@@ -27,7 +27,7 @@ from queues.manifests.job_workloads import (
 from queues.manifests.pod_group import POD_GROUP
 from queues.manifests.workload import JobSpec, WorkloadSpec
 from queues.models import Job, LocalQueue, Workload
-from queues.services.flows.start_gates import open_start_gates
+from queues.services.flows.start_gates import lock_with_awaiting, open_start_gates
 from queues.services.generated_names import draw_names
 from queues.services.job_changes import change_workload, frozen_paths, job_paths, remove_workloads
 from queues.services.job_passes import Matched, match_workloads
@@ -175,8 +175,10 @@ def delete_jobs(cluster: Cluster, jobs: Iterable[Job], *, actor: str, now: datet
     Returns why a job has to wait, by primary key: until its pods have stopped or, if it exists in the cluster, until it
     was deleted from it. Its finished workloads then stay as history. A group is deleted with its last pod.
     """
-    open_start_gates(cluster, now)
-    jobs, members = _with_whole_groups(list(jobs))
+    jobs = list(jobs)
+    lock_with_awaiting(cluster, [(each.namespace, each.name) for job in jobs for each in job.workloads.all()])
+    open_start_gates(cluster, now, later=True)
+    jobs, members = _with_whole_groups(jobs)
     waiting = withdraw_members(cluster, members, actor=actor, now=now) if members else {}
     for job in jobs:
         workloads = list(job.workloads.all())

@@ -6,11 +6,13 @@ from typing import Any
 
 from django.db import connection
 from django.db.models import F, Q
+from django.utils import timezone
 
 from accounts.models import Cluster
 from foundation.wake_ups import request_push
 from queues.manifests.pod_group import POD
 from queues.models import Job, Workload
+from queues.services.flows.start_gates import lock_with_awaiting, open_start_gates
 from scheduling.model.vocabulary import WorkloadStatus
 
 JobKey = tuple[str, str, str]
@@ -53,8 +55,8 @@ def withdraw_jobs_of(cluster: Cluster, workloads: Iterable[tuple[str, str]], now
 def free_names(cluster: Cluster, keys: Iterable[JobKey]) -> None:
     """Delete withdrawn jobs of these names if their workloads have finished and the withdrawal was pushed.
 
-    The finished workloads stay as history, without a job. A group of pods is deleted whole, with the first of its
-    names.
+    The finished workloads stay as history, without a job. Their ends are counted first, for jobs that wait for them. A
+    group of pods is deleted whole, with the first of its names.
     """
     wanted = set(keys)
     wanted |= _groups_of(cluster, {(namespace, name) for kind, namespace, name in wanted if kind == POD})
@@ -73,6 +75,8 @@ def free_names(cluster: Cluster, keys: Iterable[JobKey]) -> None:
     )
     gone = [row.pk for row in rows if (row.kind, row.namespace, row.name) in wanted]
     if gone:
+        lock_with_awaiting(cluster, Workload.objects.filter(job__in=gone).values_list("namespace", "name"))
+        open_start_gates(cluster, timezone.now(), later=True)
         Workload.objects.filter(job__in=gone).update(job=None)
         Job.objects.filter(pk__in=gone).delete()
 

@@ -26,7 +26,7 @@ from foundation.exceptions import Conflict
 from foundation.wake_ups import request_push, wake_scheduler
 from queues.models import Workload
 from queues.services.bulk import json_text
-from queues.services.flows.start_gates import open_start_gates
+from queues.services.flows.start_gates import lock_with_awaiting, open_start_gates
 from queues.services.withdrawn_jobs import withdraw_jobs_of
 from scheduling.lifecycle.conditions import PODS_READY_MESSAGES
 from scheduling.lifecycle.inadmissible import PENDING_EVALUATION
@@ -253,7 +253,7 @@ def cancel(
     )
     with transaction.atomic():
         if withdraw_jobs:
-            _lock_with_siblings(cluster, keys)
+            lock_with_awaiting(cluster, keys)
         finished = _take(cluster, keys, waiting, actor, now)
         stopping = _take(cluster, keys, holding, actor, now)
         if withdraw_jobs:
@@ -445,6 +445,7 @@ def delete_workloads(
     now = now or timezone.now()
     keys = list(keys)
     with transaction.atomic():
+        lock_with_awaiting(cluster, keys)
         cancel(cluster, keys, actor=actor, now=now)
         gone = _take(
             cluster,
@@ -460,7 +461,7 @@ def delete_workloads(
             now,
         )
         if gone:
-            open_start_gates(cluster, now)  # the success of a deleted workload counts, too
+            open_start_gates(cluster, now, later=True)  # the success of a deleted workload counts, too
         _delete_rows(cluster, gone)
     return gone
 
@@ -518,27 +519,6 @@ def _take(cluster: Cluster, keys: Keys, step: _Transition, actor: str, now: date
     if changed:
         wake_scheduler(cluster.name)
     return [key for key in dict.fromkeys(keys) if key in changed]
-
-
-def _lock_with_siblings(cluster: Cluster, keys: Keys) -> None:
-    """Lock workloads and the others of their jobs, in the common lock order. With arrays PostgreSQL uses both
-    indexes, and with subqueries none."""
-    keys = list(keys)
-    with connection.cursor() as cursor:
-        cursor.execute(
-            """
-            WITH named AS (
-                SELECT workload.id, workload.job_id
-                FROM queues_workload AS workload JOIN unnest(%s::text[], %s::text[]) AS key (namespace, name)
-                    USING (namespace, name)
-                WHERE workload.cluster_id = %s
-            )
-            SELECT FROM queues_workload
-            WHERE id = ANY (ARRAY(SELECT id FROM named)) OR job_id = ANY (ARRAY(SELECT job_id FROM named))
-            ORDER BY id FOR UPDATE
-            """,
-            [[key[0] for key in keys], [key[1] for key in keys], cluster.pk],
-        )
 
 
 def _delete_rows(cluster: Cluster, keys: Keys) -> None:

@@ -22,6 +22,7 @@ COMPLETED: Final = f"""
     SELECT {_FLOW} FROM queues_job AS job
     WHERE job.labels ? '{keys.BY_JOB_FLOW}' AND job.annotations ->> '{keys.RETAIN_POLICY}' = 'delete'
         AND starts_with(job.labels ->> '{keys.BY_JOB_FLOW}', job.namespace || '.') AND job.deletion_requested_at IS NULL
+        AND NOT job.annotations ? '{keys.JOB_FLOW_UID}'
     EXCEPT
     SELECT {_FLOW} FROM queues_job AS job
     WHERE job.labels ? '{keys.BY_JOB_FLOW}' AND (
@@ -33,7 +34,8 @@ COMPLETED: Final = f"""
         )
     )"""  # noqa: S608 (constants)
 """Finds the flows that have succeeded and are deleted then, without a row of any other one: it runs every two
-seconds."""
+seconds. The watcher deletes the jobs of a flow in the cluster, once the status of the flow says that it has
+succeeded."""
 _ACTOR: Final = "scheduler"
 
 

@@ -75,6 +75,7 @@ class FlowJob:
     local_queue: str
     reason: str
     created_at: datetime
+    started_at: datetime | None
     finished_at: datetime | None
 
 
@@ -162,6 +163,7 @@ def _flow_job(row: Job) -> FlowJob:
     workloads = sorted(row.workloads.all(), key=lambda workload: workload.pk)
     newest = workloads[-1] if workloads else None
     ends = [workload.finished_at for workload in workloads if workload.finished_at is not None]
+    starts = [workload.admitted_at for workload in workloads if workload.admitted_at is not None]
     return FlowJob(
         kind=row.kind,
         name=row.name,
@@ -172,6 +174,7 @@ def _flow_job(row: Job) -> FlowJob:
         local_queue=newest.queue_name if newest else "",
         reason=newest.reason if newest else "",
         created_at=row.created_at,
+        started_at=min(starts, default=None),
         finished_at=max(ends) if ends and len(ends) == len(workloads) else None,
     )
 

@@ -8,7 +8,7 @@ failed or cancelled job, none of the jobs that wait for its success starts.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -29,28 +29,36 @@ _SUCCEEDED: Final = _ENDED.format(FinishedReason.SUCCEEDED)
 _REPLACED: Final = _ENDED.format(FinishedReason.WORKLOAD_SLICE_REPLACED)
 _WAITS: Final = """
     queues_workload AS waiting CROSS JOIN LATERAL jsonb_array_elements_text(waiting.waits_for) AS before (item)"""
-_NAME: Final = "regexp_replace(before.item, '^.*:', '')"
+_NAME: Final = "split_part(before.item, ':', -1)"
 _IS_WAITING: Final = "waiting.waits_for <> '[]' AND waiting.status <> 'Finished'"
 _HAS_ENDED: Final = "work.status = 'Finished'"
-_HAS_STARTED: Final = f"({_HAS_ENDED} OR work.admitted_at IS NOT NULL)"
+_HAS_STARTED: Final = """(work.admitted_at IS NOT NULL OR EXISTS (
+    SELECT FROM queues_workloadevent AS event WHERE event.workload_uid = work.uid AND event.reason = 'Admitted'))"""
+"""It was admitted once: an eviction forgets the time, and the log does not."""
 _FLOW: Final = f"labels ->> '{keys.BY_JOB_FLOW}'"
 _MET: Final = f"""
-    WITH known AS MATERIALIZED (
+    WITH items AS MATERIALIZED (
+        SELECT waiting.cluster_id, waiting.namespace, waiting.id, waiting.job_id, before.item, {_NAME} AS name
+        FROM {_WAITS} WHERE {_IS_WAITING}
+    ), waited AS MATERIALIZED (
+        SELECT cluster_id, namespace, name, bool_or(starts_with(item, '{STARTED}:')) AS by_start
+        FROM items GROUP BY cluster_id, namespace, name
+    ), known AS MATERIALIZED (
         SELECT job.cluster_id, job.namespace, job.name,
             bool_and({_HAS_ENDED} AND {_SUCCEEDED}) AS has_succeeded, bool_and({_HAS_ENDED}) AS has_ended
-        FROM (SELECT DISTINCT waiting.cluster_id, waiting.namespace, {_NAME} AS name FROM {_WAITS} WHERE {_IS_WAITING})
-            AS waited
+        FROM waited
         JOIN queues_job AS job USING (cluster_id, namespace, name) JOIN queues_workload AS work ON work.job_id = job.id
         WHERE job.kind IN (KINDS) AND work.parent_name = '' AND NOT {_REPLACED}
         GROUP BY job.cluster_id, job.namespace, job.name
-        HAVING bool_and({_HAS_STARTED})
+        HAVING bool_and({_HAS_ENDED} OR (waited.by_start AND {_HAS_STARTED}))
     ), met AS MATERIALIZED (
-        SELECT waiting.cluster_id, waiting.namespace, waiting.id, before.item,
-            coalesce((SELECT job.{_FLOW} FROM queues_job AS job WHERE job.id = waiting.job_id), '') AS flow
-        FROM {_WAITS} JOIN known
-            ON known.cluster_id = waiting.cluster_id AND known.namespace = waiting.namespace AND known.name = {_NAME}
-        WHERE {_IS_WAITING} AND CASE substring(before.item FROM '^(.*):')
-            WHEN '{STARTED}' THEN true WHEN '{ENDED}' THEN known.has_ended ELSE known.has_succeeded END
+        SELECT items.cluster_id, items.namespace, items.id, items.item,
+            coalesce((SELECT job.{_FLOW} FROM queues_job AS job WHERE job.id = items.job_id), '') AS flow
+        FROM items JOIN known USING (cluster_id, namespace, name)
+        WHERE CASE
+            WHEN starts_with(items.item, '{STARTED}:') THEN true
+            WHEN starts_with(items.item, '{ENDED}:') THEN known.has_ended
+            ELSE known.has_succeeded END
     ), failed AS MATERIALIZED (
         SELECT cluster_id, namespace, flow FROM (
             SELECT job.cluster_id, job.namespace, job.{_FLOW} AS flow, job.deletion_requested_at IS NULL AS is_kept,
@@ -70,6 +78,22 @@ _MET: Final = f"""
 
 Each part is computed once, by hashes (`IS TRUE` keeps the planner from a nested loop): a condition that PostgreSQL
 evaluates for each waiting workload takes seconds with some thousands of them."""
+_LOCK: Final = f"""
+    WITH named AS (
+        SELECT workload.id, workload.job_id
+        FROM queues_workload AS workload JOIN unnest(%s::text[], %s::text[]) AS key (namespace, name)
+            USING (namespace, name)
+        WHERE workload.cluster_id = %s
+    ), jobs AS (
+        SELECT namespace, name FROM queues_job WHERE id = ANY (ARRAY(SELECT job_id FROM named))
+    ), awaiting AS (
+        SELECT waiting.id FROM {_WAITS} JOIN jobs ON jobs.namespace = waiting.namespace AND jobs.name = {_NAME}
+        WHERE waiting.cluster_id = %s AND {_IS_WAITING}
+    )
+    SELECT FROM queues_workload
+    WHERE id = ANY (ARRAY(SELECT id FROM named)) OR job_id = ANY (ARRAY(SELECT job_id FROM named))
+        OR id = ANY (ARRAY(SELECT id FROM awaiting))
+    ORDER BY id FOR UPDATE"""  # noqa: S608 (constants)
 _ACTOR: Final = "scheduler"
 
 
@@ -84,12 +108,24 @@ def met_query() -> str:
     return _MET.replace("KINDS", ", ".join(f"'{kind}'" for kind in kinds))
 
 
+def lock_with_awaiting(cluster: Cluster, keys: Iterable[tuple[str, str]]) -> None:
+    """Lock workloads (namespace, name), the others of their jobs, and those that wait for these jobs, in the common
+    lock order. With arrays PostgreSQL uses the indexes, and with subqueries none.
+
+    A deletion calls it first: it opens gates while it holds its own workloads, and two deletions could otherwise wait
+    for each other.
+    """
+    keys = list(keys)
+    with connection.cursor() as cursor:
+        cursor.execute(_LOCK, [[key[0] for key in keys], [key[1] for key in keys], cluster.pk, cluster.pk])
+
+
 def open_start_gates(cluster: Cluster, now: datetime, *, later: bool = False) -> int:
     """Remove the jobs that are far enough from the lists of the workloads that wait for them. Returns the number of
     workloads that wait for no job any more.
 
-    * later: leave workloads that another transaction changes to a later call, rather than waiting for it. A deletion,
-      which has locked its workloads already, may wait for others only if these do not wait for it.
+    * later: leave workloads that another transaction changes to a later call, rather than waiting for it. Callers that
+      hold locks need it: they lock the workloads that wait for their own jobs before (`lock_with_awaiting`).
     """
     met = _met(cluster)
     if not met:

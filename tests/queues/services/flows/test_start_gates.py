@@ -231,6 +231,38 @@ def test_a_success_counts_although_its_workload_is_deleted_at_once(cluster: Clus
     assert waits() == []
 
 
+def test_a_success_counts_although_the_name_is_used_again_at_once(cluster: Cluster) -> None:
+    apply(cluster, after("first"), job("first"))
+    end(cluster, "first")
+    Job.objects.filter(name="first").update(deletion_requested_at=START)
+    before = Job.objects.get(name="first").pk
+    apply(cluster, job("first"))
+    assert Job.objects.get(name="first").pk != before
+    assert waits() == []
+
+
+def test_two_deletions_do_not_wait_for_each_other(cluster: Cluster) -> None:
+    apply(cluster, after("done", "x"), after("done", "y"), job("done"))
+    end(cluster, "done")
+    keys = {name: ("team", Workload.objects.get(job__name=name).name) for name in ("x", "y")}
+    deleted: list[tuple[str, str]] = []
+
+    def delete_x() -> None:
+        try:
+            deleted.extend(delete_workloads(cluster, [keys["x"]], actor="alice", now=START))
+        finally:
+            connection.close()
+
+    other = Thread(target=delete_x)
+    with transaction.atomic():
+        Workload.objects.select_for_update().get(name=keys["y"][1])
+        other.start()
+        other.join(PATIENCE_SECONDS / 10)
+        deleted += delete_workloads(cluster, [keys["y"]], actor="bob", now=START)
+    other.join(PATIENCE_SECONDS)
+    assert sorted(deleted) == sorted(keys.values())
+
+
 def has_work() -> bool:
     """Whether the task of the gates runs."""
     with connection.cursor() as cursor:
@@ -270,6 +302,15 @@ def test_a_condition_is_met_as_in_slurm(cluster: Cluster, item: str, opened_by: 
             end(cluster, "first", FinishedReason(step))
         open_start_gates(cluster, START)
         assert (waits() == []) == (step in opened_by or item.startswith("after:"))
+
+
+def test_a_start_counts_although_the_job_was_evicted_since(cluster: Cluster) -> None:
+    apply(cluster, after("after:first"), after("afterany:first", "third"), job("first"))
+    Engine(cluster, "test").run()
+    assert Workload.objects.get(job__name="first").status == "Admitted"
+    Workload.objects.filter(job__name="first").update(status="Pending", admitted_at=None, quota_reserved_at=None)
+    open_start_gates(cluster, START)
+    assert (waits(), waits("third")) == ([], ["afterany:first"])
 
 
 def test_the_event_of_a_gate_names_the_conditions(cluster: Cluster) -> None:
