@@ -10,8 +10,9 @@ from typing import Any, Final
 from django.core.management.base import BaseCommand, CommandError
 
 from clusters.manifests import to_yaml
+from clusters.manifests.translation.slurm_configuration import is_sacctmgr_dump, is_slurm_conf, translate_slurm
 from clusters.manifests.translation.translated import JsonObject, Translation
-from clusters.manifests.translation.translations import translate_all
+from clusters.manifests.translation.translations import translate_files
 from foundation.exceptions import ManifestErrors
 from queues.manifests.documents import read_documents
 from queues.manifests.kueue_keys import QUEUE_NAME
@@ -22,16 +23,22 @@ _LOCAL_QUEUE: Final = "kueue.x-k8s.io/v1beta2"
 class Command(BaseCommand):
     """Convert files; a mistake in any of them ends the command, and nothing is written."""
 
-    help = "Convert Volcano's objects to standard output, and report each field on standard error."
+    help = (
+        "Convert Volcano's objects, YuniKorn's queues.yaml, KAI's Queues, slurm.conf and the dump of sacctmgr to "
+        "standard output, and report each field on standard error."
+    )
     requires_system_checks: list[str] = []  # needs neither database nor network
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("files", nargs="+", type=Path, help="YAML files; other objects in them are not changed")
+        parser.add_argument("files", nargs="+", type=Path, help="files; other objects in them are not changed")
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Convert all files together: queues refer to each other, and pods to their group."""
-        contents = [content for path in options["files"] for content in _contents(path)]
-        translations = translate_all(contents)
+        texts = {path: _text(path) for path in options["files"]}
+        contents, translations = _slurm(texts)
+        others = [content for path, text in texts.items() if not _is_slurm(text) for content in _contents(path, text)]
+        translations |= {len(contents) + place: made for place, made in translate_files(others).items()}
+        contents = [*contents, *others]
         refused = [
             f"{_named(contents[place])}, {refusal.path}: {refusal.value!r}: {refusal.rule}. {refusal.remedy}".rstrip()
             for place, made in translations.items()
@@ -81,11 +88,30 @@ def _namespace(content: Mapping[str, Any]) -> str:
     return str((content.get("metadata") or {}).get("namespace") or "default")
 
 
-def _contents(path: Path) -> list[Mapping[str, Any]]:
+def _text(path: Path) -> str:
     try:
-        documents = read_documents(path.read_bytes())
-    except OSError as error:
-        raise CommandError(f"{path}: {error.strerror}") from error
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise CommandError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
+
+
+def _is_slurm(text: str) -> bool:
+    return is_slurm_conf(text) or is_sacctmgr_dump(text)
+
+
+def _slurm(texts: Mapping[Path, str]) -> tuple[list[Mapping[str, Any]], dict[int, Translation]]:
+    """Return a stand-in for the files of Slurm, and their one translation; nothing without such a file."""
+    files = {path: text for path, text in texts.items() if _is_slurm(text)}
+    if not files:
+        return [], {}
+    conf, dump = ("\n".join(filter(test, files.values())) for test in (is_slurm_conf, is_sacctmgr_dump))
+    stand_in = {"kind": "Slurm", "metadata": {"name": " ".join(path.name for path in files)}}
+    return [stand_in], {0: translate_slurm(conf, dump)}
+
+
+def _contents(path: Path, text: str) -> list[Mapping[str, Any]]:
+    try:
+        documents = read_documents(text)
     except ManifestErrors as error:
         raise CommandError(f"{path}: {error}") from error
     found: list[Mapping[str, Any]] = []

@@ -7,12 +7,14 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from clusters.manifests.translation.kai_queues import KAI_QUEUE, translate_kai_queues
 from clusters.manifests.translation.translated import Translation
 from clusters.manifests.translation.volcano_field_types import can_join_a_group, template_type_mistakes, without_nulls
-from clusters.manifests.translation.volcano_job_flows import translate_flow
+from clusters.manifests.translation.volcano_job_flows import named_flows, translate_flow
 from clusters.manifests.translation.volcano_job_objects import translate_job
 from clusters.manifests.translation.volcano_pod_groups import group_of, translate_pod_group
 from clusters.manifests.translation.volcano_queue_objects import translate_queues
+from clusters.manifests.translation.yunikorn_queues import is_yunikorn, translate_yunikorn
 
 JOB: Final = ("batch.volcano.sh/v1alpha1", "Job")
 QUEUE: Final = ("scheduling.volcano.sh/v1beta1", "Queue")
@@ -46,6 +48,20 @@ def translate_all(contents: Sequence[Content]) -> dict[int, Translation]:
     return found | _flows(contents)
 
 
+def translate_files(contents: Sequence[Content]) -> dict[int, Translation]:
+    """Return the translations of `translate_all`, and those of formats that only `convert` takes: YuniKorn's
+    queues.yaml, and KAI's Queues, of which the first has the place of all."""
+    found = translate_all(contents)
+    for place, content in enumerate(contents):
+        if is_yunikorn(content):
+            found[place] = translate_yunikorn(content)
+    kai = [place for place, content in enumerate(contents) if _kind(content) == KAI_QUEUE]
+    if kai:
+        found |= {place: Translation(" ".join(KAI_QUEUE)) for place in kai}
+        found[kai[0]] = translate_kai_queues([contents[place] for place in kai])
+    return found
+
+
 def _kind(content: Content) -> tuple[Any, Any]:
     return content.get("apiVersion"), content.get("kind")
 
@@ -66,10 +82,10 @@ def _flows(contents: Sequence[Content]) -> dict[int, Translation]:
     for place, content in enumerate(contents):
         if _kind(content) != JOB_FLOW:
             continue
-        keys = [(_key(content)[0], name) for name in _named_flows(content)]
+        keys = [(_key(content)[0], name) for name in named_flows(content)]
         mine = {name: templates[namespace, name] for namespace, name in keys if (namespace, name) in templates}
         read = {name: without_nulls(contents[number]) for name, number in mine.items()}
-        found |= {number: _read_template(read[name]) for name, number in mine.items()}
+        found |= {number: read_template(read[name]) for name, number in mine.items()}
         if any(found[number].refusals for number in mine.values()):
             found[place] = Translation("JobFlow")  # its jobs cannot be made, and the templates name the mistakes
         else:
@@ -77,17 +93,11 @@ def _flows(contents: Sequence[Content]) -> dict[int, Translation]:
     return found
 
 
-def _read_template(content: Content) -> Translation:
+def read_template(content: Content) -> Translation:
+    """Return a translation of a JobTemplate alone: the mistakes in the types of its fields."""
     made = Translation("JobTemplate")
     made.refuse_all(template_type_mistakes(content))
     return made
-
-
-def _named_flows(content: Content) -> list[str]:
-    spec = content.get("spec")
-    flows = spec.get("flows") if isinstance(spec, Mapping) else None
-    items = flows if isinstance(flows, list) else []
-    return [str(flow.get("name")) for flow in items if isinstance(flow, Mapping)]
 
 
 def _key(content: Content) -> tuple[str, str]:

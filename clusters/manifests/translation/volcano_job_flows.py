@@ -11,7 +11,11 @@ from typing import Any, Final
 
 from clusters.jobs.volcano.job_spec import task_name
 from clusters.manifests.translation.translated import JsonObject, Refusal, Translation
-from clusters.manifests.translation.volcano_field_types import flow_type_mistakes, without_nulls
+from clusters.manifests.translation.volcano_field_types import (
+    flow_type_mistakes,
+    template_type_mistakes,
+    without_nulls,
+)
 from clusters.manifests.translation.volcano_job_objects import translate_job
 from queues.manifests import kueue_keys as keys
 from queues.manifests.start_order import MAX_JOBS
@@ -42,7 +46,29 @@ def translate_flow(content: Content, templates: Mapping[str, Content]) -> Transl
     return made
 
 
-def _mistakes(content: Content, templates: Mapping[str, Content]) -> Iterator[Refusal]:
+def named_flows(content: Content) -> list[str]:
+    """Return the names of the templates of a flow, whatever the types of its other fields are."""
+    spec = content.get("spec")
+    flows = spec.get("flows") if isinstance(spec, Mapping) else None
+    items = flows if isinstance(flows, list) else []
+    return [str(flow.get("name")) for flow in items if isinstance(flow, Mapping)]
+
+
+def flow_mistakes(content: Content) -> list[Refusal]:
+    """Return the mistakes of a flow alone, whatever its templates are."""
+    content = without_nulls(content)
+    return [*flow_type_mistakes(content)] or [*_mistakes(content, None)]
+
+
+def template_mistakes(content: Content) -> list[Refusal]:
+    """Return the mistakes of a template, as those of a job of its spec."""
+    content = without_nulls(content)
+    job = {"apiVersion": _JOB, "kind": "Job", "metadata": content["metadata"], "spec": content.get("spec") or {}}
+    return [*template_type_mistakes(content)] or translate_job(job).refusals
+
+
+def _mistakes(content: Content, templates: Mapping[str, Content] | None) -> Iterator[Refusal]:
+    """Yield the mistakes of a flow. `templates`: None if they are not known."""
     yield from _unknown_fields("spec", content["spec"], _SPEC_FIELDS)
     flows = content["spec"].get("flows") or ()
     if not flows:
@@ -57,7 +83,7 @@ def _mistakes(content: Content, templates: Mapping[str, Content]) -> Iterator[Re
     names = [flow["name"] for flow in flows]
     for number, flow in enumerate(flows):
         yield from _flow_mistakes(f"spec.flows[{number}]", flow, names[:number], names)
-        if flow["name"] not in templates:
+        if templates is not None and flow["name"] not in templates:
             remedy = "Add the JobTemplate to the request: it is stored only as the jobs of a flow."
             rule = "Not found: the request has no JobTemplate of this name in the namespace"
             yield Refusal(f"spec.flows[{number}].name", flow["name"], rule, remedy)
@@ -149,12 +175,14 @@ class _Flow:
             keys.BY_JOB_TEMPLATE: _object_text(self._content, name),
             keys.BY_JOB_FLOW: _object_text(self._content, metadata["name"]),
         }
-        annotations = dict(told)
+        annotations, labels = dict(told), dict(told)
+        if queue := (metadata.get("labels") or {}).get(keys.QUEUE_NAME):
+            labels[keys.QUEUE_NAME] = queue
         if targets := _targets(flow):
             annotations[keys.START_AFTER] = ",".join(map(self._job_name, dict.fromkeys(targets)))
         if self._deletes:
             annotations[keys.RETAIN_POLICY] = _DELETE
-        made: JsonObject = {"name": self._job_name(name), "labels": told, "annotations": annotations}
+        made: JsonObject = {"name": self._job_name(name), "labels": labels, "annotations": annotations}
         if metadata.get("namespace"):
             made["namespace"] = metadata["namespace"]
         spec = _patched(template.get("spec") or {}, (flow.get("patch") or {}).get("jobSpec") or {})

@@ -7,25 +7,28 @@ otherwise `proportion`. docs/scheduling.md lists our field for each claim.
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from clusters.manifests.translation.quota_tree import (
+    API_VERSION,
+    POLICY,
+    ROOT,
+    Amounts,
+    flavor,
+    quota_group,
+    root_cohort,
+)
 from clusters.manifests.translation.translated import JsonObject, Translation, metadata_of
 from clusters.manifests.translation.volcano_field_types import queue_type_mistakes, without_nulls
 from scheduling.manifest import MistakeReason
 from scheduling.model.quantity import format_amount, parse_amount
 
-API_VERSION: Final = "kueue.x-k8s.io/v1beta2"
-ROOT: Final = "root"
-FLAVOR: Final = "default"
 _ALWAYS: Final = ("cpu", "memory", "nvidia.com/gpu")
 """Resources that Volcano's queues share without naming them."""
 _NEVER_RECLAIM: Final = "kueueweb.io/never-reclaim"
 _QUEUE_PRIORITY: Final = "kueueweb.io/queue-priority"
-_POLICY: Final = "kueueweb.io/sharing-policy"
-_NODE_QUOTAS: Final = "kueueweb.io/node-quotas"
 _FIELDS: Final = frozenset(
     {
         "weight", "capability", "guarantee", "deserved", "reclaimable", "parent", "priority", "type", "affinity",
@@ -46,7 +49,6 @@ _KEPT: Final = {
     "parent": "the Cohort of this name",
     "dequeueStrategy": "queueingStrategy; Volcano's scheduler does not read it",
 }
-Amounts = dict[str, int]
 _SUMMED: Final = ("nominal", "guarantee")
 _MAX_RESOURCES: Final = 64
 """Resources of a group of quotas, as in Kueue."""
@@ -66,7 +68,7 @@ def translate_queues(queues: Sequence[Mapping[str, Any]]) -> list[Translation]:
     resources = _resources(queues)
     done = [_Queue(queue, tree, resources).translation() for queue in queues]
     if done and all(_name(queue) != ROOT for queue in queues):
-        done[0].shared += [_flavor(), _root(policy, resources, tree.below(ROOT, "nominal"))]
+        done[0].shared += [flavor(), root_cohort(policy, resources, tree.below(ROOT, "nominal"))]
     return done
 
 
@@ -173,31 +175,6 @@ def _sum(all_amounts: Iterable[Amounts]) -> Amounts:
     return total
 
 
-def _flavor() -> JsonObject:
-    return {"apiVersion": API_VERSION, "kind": "ResourceFlavor", "metadata": {"name": FLAVOR}, "spec": {}}
-
-
-def _root(policy: str, resources: Sequence[str], promised: Amounts) -> JsonObject:
-    """Return the Cohort that divides the capacity of the nodes, less `promised`: the nominal quotas of the queues below
-    it."""
-    cells = [
-        {"flavor": FLAVOR, "resource": name, "share": "100%", "headroom": format_amount(name, promised.get(name, 0))}
-        for name in resources
-    ]
-    annotations = {_POLICY: policy, _NODE_QUOTAS: json.dumps(cells)}
-    zeros = [{"name": name, "nominalQuota": "0"} for name in resources]
-    return {
-        "apiVersion": API_VERSION,
-        "kind": "Cohort",
-        "metadata": {"name": ROOT, "annotations": annotations},
-        "spec": {"resourceGroups": [_group(resources, zeros)]},
-    }
-
-
-def _group(resources: Sequence[str], cells: list[JsonObject]) -> JsonObject:
-    return {"coveredResources": [*resources], "flavors": [{"name": FLAVOR, "resources": cells}]}
-
-
 class _Queue:
     """One queue on its way to a ClusterQueue, or to a Cohort."""
 
@@ -231,7 +208,7 @@ class _Queue:
         if self._spec.get("priority") and not self._is_parent:
             annotations[_QUEUE_PRIORITY] = str(int(self._spec["priority"]))
         if self._name == ROOT:
-            annotations[_POLICY] = self._tree.policy
+            annotations[POLICY] = self._tree.policy
         return annotations
 
     def _cluster_queue_spec(self) -> JsonObject:
@@ -242,12 +219,12 @@ class _Queue:
             **spec,
             **self._weight(),
             "preemption": {"reclaimWithinCohort": "Any", "withinClusterQueue": "LowerPriority"},
-            "resourceGroups": [_group(self._resources, self._cells())],
+            "resourceGroups": [quota_group(self._resources, self._cells())],
         }
 
     def _cohort_spec(self) -> JsonObject:
         spec: JsonObject = {} if self._name == ROOT else {"parentName": _parent(self._queue)}
-        return {**spec, **self._weight(), "resourceGroups": [_group(self._resources, self._cells())]}
+        return {**spec, **self._weight(), "resourceGroups": [quota_group(self._resources, self._cells())]}
 
     def _weight(self) -> JsonObject:
         weight = int(self._spec.get("weight") or 1)
