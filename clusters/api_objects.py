@@ -33,6 +33,8 @@ CUSTOM_RESOURCES: Final = Kind(
     "apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False
 )
 LEASES: Final = Kind("coordination.k8s.io/v1", "Lease", "leases")
+JOB_FLOWS: Final = Kind("flow.volcano.sh/v1alpha1", "JobFlow", "jobflows")
+JOB_TEMPLATES: Final = Kind("flow.volcano.sh/v1alpha1", "JobTemplate", "jobtemplates")
 NAMESPACES: Final = Kind("v1", "Namespace", "namespaces", namespaced=False)
 NODES: Final = Kind("v1", "Node", "nodes", namespaced=False)
 POD_TEMPLATES: Final = Kind("v1", "PodTemplate", "podtemplates")

@@ -22,7 +22,7 @@ from accounts.models import Cluster
 from accounts.services.served_kinds import record_served_kinds
 from accounts.services.watcher_health import beat
 from clusters.api_errors import ClusterError
-from clusters.api_objects import DEVICE_KINDS, EVENTS, NAMESPACES, NODES, PODS, Kind
+from clusters.api_objects import DEVICE_KINDS, EVENTS, JOB_FLOWS, JOB_TEMPLATES, NAMESPACES, NODES, PODS, Kind
 from clusters.client import ClusterClient, Listing, WatchEvent
 from clusters.inbox import Inbox
 from clusters.jobs.cluster_objects import KeptObjects
@@ -50,6 +50,7 @@ from clusters.sync.served_objects import ServedObjectSync
 from clusters.sync.served_workloads import ServedWorkloadSync
 from clusters.sync.sets import SetPodSync, SetSync
 from clusters.sync.suspendable_jobs import SuspendableJobSync
+from clusters.sync.volcano.flow_sync import FlowSync, TemplateSync
 from clusters.sync.workloads import WorkloadSync
 from foundation.heartbeat import HEARTBEAT_SECONDS, Role, touch_heartbeat
 from foundation.transactions import unnoticed_transaction
@@ -65,6 +66,7 @@ _OPTIONAL: Final = frozenset(
         *(resource for kind in JOB_KINDS.values() for resource in kind.refers_to),
         *_KUEUE,
         *(kind for versions in DEVICE_KINDS for kind in versions),
+        *(JOB_TEMPLATES, JOB_FLOWS),
     ]
 )
 """Kinds that a cluster serves only where their operator is installed, each in the versions that we read."""
@@ -100,6 +102,8 @@ _Sync = (
     | PodSync
     | PodGroupSync
     | SetPodSync
+    | TemplateSync
+    | FlowSync
 )
 _Syncs = dict[Kind, tuple[_Sync, ...]]
 
@@ -148,7 +152,7 @@ class Watcher:
         ownership = Ownership() if self._is_mirrored else None
         self._pods = PodSync(self._cluster, ownership, self._node_failures)
         self._lost_pods = LostPodSync(self._cluster, self._node_failures) if self._node_failures is not None else None
-        self._timed: list[SuspendableJobSync | PodGroupSync] = []
+        self._timed: list[SuspendableJobSync | PodGroupSync | FlowSync] = []
         kinds = JOB_KINDS.values()
         references = {each: (ReferenceSync(self._cluster, each),) for kind in kinds for each in kind.refers_to}
         self._syncs: _Syncs = {
@@ -174,13 +178,15 @@ class Watcher:
             kind.resource: (job_sync(self._cluster, kind, self._client, pods_of_sets, self._kept),) for kind in kinds
         }
         groups = PodGroupSync(self._cluster, self._client)
-        self._timed = [*(sync for (sync,) in jobs.values() if isinstance(sync, SuspendableJobSync)), groups]
+        templates = TemplateSync()
+        flows = FlowSync(self._cluster, self._client, templates)
+        self._timed = [*(sync for (sync,) in jobs.values() if isinstance(sync, SuspendableJobSync)), groups, flows]
         lost = (self._lost_pods,) if self._lost_pods is not None else ()
         pods = {PODS: (self._pods, groups, pods_of_sets, *lost)}
         served = self._served_objects()
         # Workload objects last: those of jobs have their rows by then.
         workloads = {kind: served.pop(kind) for kind in KUEUE_KINDS["Workload"] if kind in served}
-        return {**served, **jobs, **pods, **workloads}
+        return {**served, JOB_TEMPLATES: (templates,), JOB_FLOWS: (flows,), **jobs, **pods, **workloads}
 
     def _served_objects(self) -> _Syncs:
         """Follow Kueue's objects, if we serve them."""

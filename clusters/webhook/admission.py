@@ -29,6 +29,7 @@ from clusters.webhook.reviews import (
     refused,
     refused_fields,
 )
+from clusters.webhook.volcano_objects import VALIDATE_FLOWS, review_flow
 from foundation.exceptions import LimitReached
 from queues.manifests import kueue_keys as keys
 from scheduling.devices.requests.pod_completion import completed_pod
@@ -100,6 +101,8 @@ class Admission:
         rule = self._rules.get(path)
         if request.username in self._surroundings.trusted or self._surroundings.observes_only():
             return ALLOWED
+        if path == VALIDATE_FLOWS:
+            return review_flow(request)
         if rule is None:
             return review_kueue_object(path, request) if self._surroundings.serves_kueue() else ALLOWED
         context = self._surroundings.context()
@@ -251,7 +254,7 @@ MUTATE_JOBS: Final = "/mutate/jobs"
 MUTATE_PODS: Final = "/mutate/pods"
 VALIDATE_JOBS: Final = "/validate/jobs"
 VALIDATE_STARTS: Final = "/validate/starts"
-PATHS: Final = (MUTATE_JOBS, MUTATE_PODS, VALIDATE_JOBS, VALIDATE_STARTS, *KUEUE_PATHS)
+PATHS: Final = (MUTATE_JOBS, MUTATE_PODS, VALIDATE_JOBS, VALIDATE_STARTS, VALIDATE_FLOWS, *KUEUE_PATHS)
 
 
 def _is_entered(request: AdmissionRequest, job: JsonObject, context: JobContext) -> bool:

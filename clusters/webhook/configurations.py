@@ -14,7 +14,14 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from clusters.api_objects import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, JsonObject, Kind
+from clusters.api_objects import (
+    JOB_FLOWS,
+    JOB_TEMPLATES,
+    MUTATING_WEBHOOKS,
+    VALIDATING_WEBHOOKS,
+    JsonObject,
+    Kind,
+)
 from clusters.jobs.framework.job_kind import JobKind, Stopping
 from clusters.jobs.registry import KINDS
 from clusters.served.contents import WITH_FINALIZER
@@ -23,6 +30,7 @@ from clusters.webhook.admission import MUTATE_JOBS, MUTATE_PODS, VALIDATE_JOBS, 
 from clusters.webhook.conversion import CONVERT
 from clusters.webhook.kueue_objects import MUTATE_KUEUE, VALIDATE_KUEUE
 from clusters.webhook.reviews import CREATE, UPDATE
+from clusters.webhook.volcano_objects import VALIDATE_FLOWS
 from queues.manifests import kueue_keys as keys
 
 NAME: Final = "admission.kueueweb.io"
@@ -85,6 +93,7 @@ def webhook_configurations(target: Target) -> list[tuple[Kind, JsonObject]]:
         *_webhooks("jobs", VALIDATE_JOBS, lambda _: (CREATE, UPDATE), target),
         *_webhooks("starts", VALIDATE_STARTS, _guarded, target),
         _kueue_webhook(VALIDATE_KUEUE, sorted(KUEUE_KINDS), (CREATE, UPDATE), target),
+        _flow_webhook(target),
     ]
     for webhook in mutating:
         webhook["reinvocationPolicy"] = "Never"
@@ -153,6 +162,28 @@ def _kueue_webhook(path: str, kinds: Sequence[str], operations: Sequence[str], t
         "name": f"objects.kueue.{NAME}",
         "admissionReviewVersions": ["v1"],
         "clientConfig": target.client_config(path),
+        "failurePolicy": "Ignore",
+        "matchPolicy": "Equivalent",
+        "rules": [rule],
+        "sideEffects": "None",
+        "timeoutSeconds": TIMEOUT_SECONDS,
+    }
+
+
+def _flow_webhook(target: Target) -> JsonObject:
+    """Return the webhook of Volcano's flows. It fails open: the watcher checks them again."""
+    group, _, version = JOB_FLOWS.api_version.partition("/")
+    rule = {
+        "apiGroups": [group],
+        "apiVersions": [version],
+        "operations": [CREATE, UPDATE],
+        "resources": [JOB_FLOWS.plural, JOB_TEMPLATES.plural],
+        "scope": "Namespaced",
+    }
+    return {
+        "name": f"flows.{NAME}",
+        "admissionReviewVersions": ["v1"],
+        "clientConfig": target.client_config(VALIDATE_FLOWS),
         "failurePolicy": "Ignore",
         "matchPolicy": "Equivalent",
         "rules": [rule],

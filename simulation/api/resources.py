@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from clusters.api_objects import Kind
+from clusters.api_objects import JOB_FLOWS, JOB_TEMPLATES, Kind
 from clusters.jobs.registry import JOB_KINDS
 from queues.kinds import KINDS
 from simulation.api.objects import JsonObject
@@ -105,6 +105,7 @@ RESOURCES: tuple[Resource, ...] = (
         for kind in JOB_KINDS.values()
         for resource in ([kind.resource] if kind.optional else []) + list(kind.refers_to)
     ),
+    *map(_custom, (JOB_FLOWS, JOB_TEMPLATES)),
     *map(_custom, _kueue_kinds()),
 )
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 import yaml
 from django.core.management.base import BaseCommand, CommandParser
 
+from clusters.api_objects import JOB_FLOWS, JOB_TEMPLATES
 from clusters.jobs.framework.job_kind import Stopping
 from clusters.jobs.registry import JOB_KINDS
 from clusters.webhook.configurations import Target, webhook_configurations
@@ -25,6 +26,7 @@ _SECTION: Final = re.compile(
 )
 # The rules for pods are written by hand: they are needed for more than jobs.
 _KINDS: Final = [kind for kind in JOB_KINDS.values() if kind.group]
+_FLOW_GROUP: Final = JOB_FLOWS.api_version.partition("/")[0]
 _Rules = list[dict[str, Any]]
 
 
@@ -65,15 +67,20 @@ def _by_group(verbs: Iterable[str], resources: Iterable[tuple[str, str]]) -> _Ru
 
 def _read() -> _Rules:
     """Permit to read jobs, and the objects without which some kinds of them cannot be read."""
+    flows = ((_FLOW_GROUP, each.plural) for each in (JOB_FLOWS, JOB_TEMPLATES))
     referred = ((each.api_version.partition("/")[0], each.plural) for kind in _KINDS for each in kind.refers_to)
-    return _by_group(("get", "list", "watch"), (*((kind.group, kind.plural) for kind in _KINDS), *referred))
+    return _by_group(("get", "list", "watch"), (*((kind.group, kind.plural) for kind in _KINDS), *referred, *flows))
 
 
 _RULES: Final[Mapping[str, Callable[[], _Rules]]] = {
     "read": _read,
     "push": lambda: _by_group(("create", "patch", "delete"), ((kind.group, kind.plural) for kind in _KINDS)),
     "watcher": lambda: _by_group(
-        ("patch",), ((kind.group, kind.plural) for kind in _KINDS if kind.stopping is Stopping.SUSPEND)
+        ("patch",),
+        (
+            *((kind.group, kind.plural) for kind in _KINDS if kind.stopping is Stopping.SUSPEND),
+            *((_FLOW_GROUP, plural) for plural in (JOB_FLOWS.plural, f"{JOB_FLOWS.plural}/status")),
+        ),
     ),
     "statuses": lambda: _by_group(
         ("patch",), ((kind.group, f"{kind.plural}/status") for kind in _KINDS if kind.managed_by_path)

@@ -1,0 +1,1 @@
+"""Objects of Volcano in the cluster, which become jobs of ours."""
