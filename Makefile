@@ -14,6 +14,8 @@ unexport PYTHONDONTWRITEBYTECODE
 FRONTEND := $(BIN)/python scripts/frontend.py
 # Test processes; browser tests always run in one of their own.
 JOBS ?= 2
+# Whole installations beside each other in the fault matrix.
+STACKS ?= 4
 ARGS ?=
 
 .PHONY: help
@@ -49,8 +51,8 @@ test-crash: $(VENV)/.dev ## kill -9 of every process at random, under load (30 m
 	$(BIN)/python -m tests.acceptance.crash $(ARGS)
 
 .PHONY: test-faults
-test-faults: $(VENV)/.dev ## the fault matrix: every process and server killed, stopped, restarted; full disk, refusing API server (hours; ARGS="-k idle" leaves floods out)
-	$(BIN)/python -m pytest tests/faults $(ARGS)
+test-faults: $(VENV)/.dev ## the fault matrix: every process and server killed, stopped, restarted; full disk, refusing API server (an hour; STACKS=1 ARGS="-k idle")
+	$(BIN)/python -m pytest -n $(STACKS) tests/faults $(ARGS)
 
 .PHONY: test-upgrade
 test-upgrade: $(VENV)/.dev ## upgrade the last release to this commit under load, and compare rows (FROM=main~20; ARGS="--finished 1000000")

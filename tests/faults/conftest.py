@@ -1,43 +1,59 @@
-"""One stack for all faults, and the table of what became of them."""
+"""One stack for the faults of a test process, and the table of what became of them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 import pytest
 
 from tests.faults.run import Cell, Run, running
 from tests.services_plugin import short_temporary_folder
 
-_cells: list[Cell] = []
-_HEAD = "| fault | of | load | shown | decisions after | this machine | test |"
+_PROPERTY: Final = "cell"
+_HEAD: Final = "| fault | of | load | shown | decisions after | this machine | test |"
+_rows: list[str] = []
 
 
 @pytest.fixture(scope="session")
-def run(request: pytest.FixtureRequest) -> Iterator[Run]:
-    """A stack with tenants at work."""
+def run() -> Iterator[Run]:
+    """A stack with tenants at work. After its last fault, all that it answered is there, quota and slices agree, and
+    everything ends; else the last test of the process has an error."""
     with short_temporary_folder() as folder, running(Path(folder), lambda text: None) as started:
-        started.cells = _cells
         yield started
+        lost = started.verdict()
+        assert lost == [], "\n".join(lost)
 
 
-def pytest_runtest_teardown(item: pytest.Item) -> None:
+@pytest.fixture(autouse=True)
+def _tell(request: pytest.FixtureRequest, run: Run) -> Iterator[None]:
+    """Put the cells of a test into its report, which reaches the process that prints."""
+    before = len(run.cells)
+    yield
+    request.node.user_properties += [(_PROPERTY, _row(cell)) for cell in run.cells[before:]]
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Keep the rows of a test that has ended."""
+    if report.when == "teardown":
+        _rows.extend(row for name, row in report.user_properties if name == _PROPERTY)
+
+
+def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] | None:
     """Print each cell as it ends: a run takes hours."""
-    plugins = item.config.pluginmanager
-    reporter, capture = plugins.get_plugin("terminalreporter"), plugins.get_plugin("capturemanager")
-    if reporter is not None and capture is not None and _cells and _cells[-1].test == item.name:
-        with capture.global_and_fixture_disabled():  # else the line is shown only if the test fails
-            reporter.write_line(f"\n{_row(_cells[-1])}")
+    rows = [row for name, row in report.user_properties if name == _PROPERTY]
+    return ("", f"\n{rows[0]}\n", "") if report.when == "teardown" and report.passed and rows else None
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """The table for docs/operations.md."""
-    if _cells:
+    """Print the table for docs/operations.md."""
+    if _rows:
         terminalreporter.write_line(_HEAD)
         terminalreporter.write_line("|" + "---|" * 7)
-        for cell in _cells:
-            terminalreporter.write_line(_row(cell))
+        for row in _rows:
+            terminalreporter.write_line(row)
 
 
 def _row(cell: Cell) -> str:
