@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 import psycopg
-from django.db import OperationalError
+from django.db import OperationalError, close_old_connections
 
 T = TypeVar("T")
 
@@ -19,9 +19,15 @@ _MAX_PAUSE_SECONDS: Final = 10.0
 _log = logging.getLogger(__name__)
 
 
+class ReplicaError(OperationalError):
+    """A write that was refused because the server is a replica: it is not promoted yet, or was the primary before."""
+
+
 def is_database_away(error: BaseException) -> bool:
-    """Return whether the error means that PostgreSQL is down, has closed the connection, or is out of disk space or
-    connections. The statement is not at fault then, and succeeds later."""
+    """Return whether the error means that PostgreSQL is down, has closed the connection, is out of disk space or
+    connections, or is a replica. The statement is not at fault then, and succeeds later."""
+    if isinstance(error, ReplicaError):
+        return True
     if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
         return error.sqlstate is None or error.sqlstate.startswith(_AWAY)
     return error.__cause__ is not None and is_database_away(error.__cause__)
@@ -37,5 +43,6 @@ def patiently(ask: Callable[[], T], sleep: Callable[[float], None] = time.sleep)
             if not is_database_away(error):
                 raise
             _log.warning("The database does not answer; retrying in %g s: %s", pause, " ".join(str(error).split()))
+        close_old_connections()  # another server may have become the primary
         sleep(pause)
         pause = min(2 * pause, _MAX_PAUSE_SECONDS)

@@ -13,13 +13,15 @@ from django.utils.functional import cached_property
 from psycopg.errors import ReadOnlySqlTransaction
 from psycopg.pq import TransactionStatus
 
+from foundation.outages import ReplicaError
+
 _LONGEST_SECONDS: Final = 900.0
 """The age at which a session ends even if it is used: what it remembers of plans and tables grows."""
 
 
 class _NotedErrors(DatabaseErrorWrapper):
     """Django's translation of errors, which also notes that the session is read-only: a rollback clears Django's own
-    note of an error."""
+    note of an error. A replica that refuses a write is an outage; a transaction that we made read-only is a bug."""
 
     wrapper: DatabaseWrapper
 
@@ -28,6 +30,9 @@ class _NotedErrors(DatabaseErrorWrapper):
     ) -> None:
         if isinstance(error, ReadOnlySqlTransaction):
             self.wrapper.refused_a_write = True
+            if self.wrapper.is_replica():
+                self.wrapper.errors_occurred = True
+                raise ReplicaError(*error.args).with_traceback(trace) from error
         super().__exit__(kind, error, trace)
 
 
@@ -35,8 +40,8 @@ class DatabaseWrapper(DjangosWrapper):
     """A connection that is asked before each unit of work whether it can still be used, as CONN_HEALTH_CHECKS wants.
 
     CONN_MAX_AGE is how long it is kept without use, not its age: a new session plans the statements of all triggers
-    again. After a refused write it is closed: a primary that became a replica in place keeps its sessions, and only a
-    new one can reach the new primary.
+    again. It is closed where the server became read-only: a former primary may keep its sessions, and only a new one
+    reaches the new primary.
     """
 
     _opened_at = 0.0
@@ -52,7 +57,7 @@ class DatabaseWrapper(DjangosWrapper):
         return _NotedErrors(self)
 
     def close_if_unusable_or_obsolete(self) -> None:
-        if self.refused_a_write:
+        if self.refused_a_write or self.is_replica() or self._announces("default_transaction_read_only"):
             self.close()
         super().close_if_unusable_or_obsolete()
         if self.connection is not None and self.close_at is not None:
@@ -67,6 +72,14 @@ class DatabaseWrapper(DjangosWrapper):
         Django does. A server that vanishes silently is noticed in neither case before the next answer is overdue.
         """
         return self._is_silent() or super().is_usable()
+
+    def is_replica(self) -> bool:
+        """Return whether the server follows a primary."""
+        return self._announces("in_hot_standby")
+
+    def _announces(self, setting: str) -> bool:
+        """Return whether the setting is on. PostgreSQL sends these two with the session's start and at each change."""
+        return self.connection is not None and self.connection.info.parameter_status(setting) == "on"
 
     def _is_silent(self) -> bool:
         connection = self.connection

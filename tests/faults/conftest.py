@@ -38,7 +38,7 @@ def _tell(request: pytest.FixtureRequest, run: Run) -> Iterator[None]:
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     """Keep the rows of a test that has ended."""
     if report.when == "teardown":
-        _rows.extend(row for name, row in report.user_properties if name == _PROPERTY)
+        _rows.extend(str(row) for name, row in report.user_properties if name == _PROPERTY)
 
 
 def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] | None:

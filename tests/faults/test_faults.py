@@ -2,7 +2,7 @@
 given twice or given beyond the quota.
 
 Not part of `make test`: `make test-faults` prints the table of docs/operations.md. Most of a cell is a wait for the
-fault to end, so `STACKS=4` of them are tried at once, each on a stack of its own. `ARGS="-k idle"` leaves the floods and
+fault to end, so `STACKS=4` cells are tried at once, each on a stack of its own. `ARGS="-k idle"` leaves the floods and
 cancellations out. A stack that has failed over has no small disk any more, so that test is the last.
 """
 
@@ -121,4 +121,3 @@ def test_decisions_go_on_after_the_network_was_cut(run: Run, process: str, serve
 
 def test_decisions_go_on_after_a_failover_to_a_replica(run: Run) -> None:
     holds(run.suffer("failover to a replica", "postgres", "idle", failed_over(run)))
-

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
 from typing import Any
 
 import psycopg
@@ -101,27 +100,21 @@ def test_a_session_that_is_used_ends_at_some_age(monkeypatch: pytest.MonkeyPatch
     assert session_id() != session
 
 
-@pytest.fixture
-def read_only_session() -> Iterator[int]:
-    """Django's session, as a primary leaves it that became a replica in place: it answers, and refuses writes."""
+def test_a_session_that_refuses_a_write_is_replaced() -> None:
+    session = session_id()
+    with pytest.raises(DatabaseError, match="read-only"), transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SET LOCAL transaction_read_only = on; CREATE TABLE refused ()")
+    kept: Any = connections["default"]
+    kept.close_if_unusable_or_obsolete()
+    replaced = session_id()
+    assert replaced != session
+    kept.close_if_unusable_or_obsolete()
+    assert session_id() == replaced
+
+
+def test_a_session_whose_server_became_read_only_is_replaced_without_a_write() -> None:
     session = session_id()
     with connection.cursor() as cursor:
         cursor.execute("SET default_transaction_read_only = on")
-    yield session
-    connection.close()
-
-
-@pytest.mark.parametrize("block", [transaction.atomic, nullcontext], ids=["rolled back", "by itself"])
-def test_a_session_that_refuses_a_write_is_replaced(
-    read_only_session: int, block: Callable[[], AbstractContextManager[object]]
-) -> None:
-    kept: Any = connections["default"]
-    kept.close_if_unusable_or_obsolete()
-    assert session_id() == read_only_session
-    with pytest.raises(DatabaseError, match="read-only"), block(), connection.cursor() as cursor:
-        cursor.execute("CREATE TABLE refused ()")
-    kept.close_if_unusable_or_obsolete()
-    replaced = session_id()
-    assert replaced != read_only_session
-    kept.close_if_unusable_or_obsolete()
-    assert session_id() == replaced
+    connections["default"].close_if_unusable_or_obsolete()
+    assert session_id() != session
