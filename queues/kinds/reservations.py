@@ -177,7 +177,8 @@ RESERVATION: Final = Kind(
             "spec.ifBusy",
             Choice(BusyPolicy, BusyPolicy.WAIT),
             help="The treatment of workloads that use the nodes at the start and are not allowed to. Wait lets "
-            "them run, and the window is Busy until they end; Evict evicts them.",
+            "them run, and the window is Busy until they end; Evict evicts them. With Evict, a window that returns "
+            "lends its nodes also to workloads without a time limit.",
         ),
         Field(
             "comment",

@@ -186,7 +186,8 @@ def waiting_against(cluster: Cluster, rule: ReservationRule, window: Window, now
         if left
         else Q(maximum_execution_seconds__isnull=False)
     )
-    return rows.filter(maximum_execution_seconds=None).count(), rows.filter(too_long).count()
+    without_limit = 0 if rule.lends_without_limit and left else rows.filter(maximum_execution_seconds=None).count()
+    return without_limit, rows.filter(too_long).count()
 
 
 def _allowed(rule: ReservationRule) -> Q:

@@ -101,6 +101,12 @@ class Reservation:
     node_count: int | None = None
     until: float | None = None
 
+    @property
+    def lends_without_limit(self) -> bool:
+        """Whether workloads without a declared limit may use its nodes until a window starts, at which they are
+        evicted. Otherwise a window that returns would close its nodes to them forever."""
+        return self.if_busy is BusyPolicy.EVICT and self.recurrence in PERIOD_SECONDS
+
     def covers(self, node: str, labels: Mapping[str, str]) -> bool:
         """Return whether a node belongs to it or, with `node_count`, may be chosen for it."""
         wanted = self.node_labels

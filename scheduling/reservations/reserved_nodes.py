@@ -1,8 +1,9 @@
 """The reservations of a cluster and their nodes: which nodes are closed to a workload at a time.
 
 A node is closed to a workload that a reservation does not allow while a window is open, and before it if the workload
-may run into it. A workload without a declared limit runs into every window. Only the next window of a reservation
-counts: a workload that ends before it ends before all later ones.
+may run into it. A workload without a declared limit runs into every window: only a window that returns and evicts does
+not close its nodes to it before the start. Only the next window of a reservation counts: a workload that ends before it
+ends before all later ones.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ class ReservedWindow:
 class Claimant:
     """The facts about a workload that decide which nodes are closed to it.
 
-    `ends_at`: when it ends at the latest, if it starts or moves now; None if that is not known.
+    * ends_at: when it ends at the latest, if it starts or moves now; None if that is not known.
+    * is_unlimited: it declares no limit.
     """
 
     namespace: str
@@ -48,11 +50,13 @@ class Claimant:
     cluster_queue: str
     user: str
     ends_at: float | None = None
+    is_unlimited: bool = False
 
     @classmethod
     def of(cls, workload: Workload, cluster_queue: str, ends_at: float | None = None) -> Claimant:
         """Return the facts about a workload in a ClusterQueue."""
-        return cls(workload.namespace, workload.queue_key, cluster_queue, workload.submitted_by, ends_at)
+        is_unlimited = workload.time_left_seconds is None
+        return cls(workload.namespace, workload.queue_key, cluster_queue, workload.submitted_by, ends_at, is_unlimited)
 
     def is_allowed_by(self, reservation: Reservation) -> bool:
         """Return whether it may use the nodes of a reservation during its windows."""
@@ -66,11 +70,15 @@ class Claimant:
 
 
 class _Barring(NamedTuple):
-    """The present or next windows that bar a workload, by their starts; the starts; and the names."""
+    """The present or next windows that bar a workload, by their starts; the starts; and the names.
+
+    * is_whole: no window is left out of `windows` because it lends its nodes to the workload until it starts.
+    """
 
     windows: Sequence[ReservedWindow]
     starts: Sequence[float]
     names: frozenset[str]
+    is_whole: bool = True
 
 
 class ReservedNodes:
@@ -188,10 +196,16 @@ class ReservedNodes:
         if found is None:
             if len(self._barring) >= _MAX_REMEMBERED:
                 self._barring.clear()
-            windows = [window for each, window in self._windows(now) if not claimant.is_allowed_by(each)]
-            names = frozenset(window.reservation for window in windows)
+            all_windows = [pair for pair in self._windows(now) if not claimant.is_allowed_by(pair[0])]
+            names = frozenset(window.reservation for _, window in all_windows)
             names = self._names.setdefault(names, names)
-            found = self._barring[key] = _Barring(windows, [window.starts_at for window in windows], names)
+            windows = [
+                window
+                for each, window in all_windows
+                if not (claimant.is_unlimited and each.lends_without_limit and window.starts_at > now)
+            ]
+            starts = [window.starts_at for window in windows]
+            found = self._barring[key] = _Barring(windows, starts, names, len(windows) == len(all_windows))
         return found
 
     def _windows(self, now: float) -> list[tuple[Reservation, ReservedWindow]]:
@@ -208,8 +222,13 @@ class ReservedNodes:
         """Return how many windows close nodes to the workload now, if no reservation is lifted.
 
         These are the windows that start first: workloads that the same reservations bar have the same windows if they
-        have the same number of them.
+        have the same number of them. For a workload without a limit to which nodes are lent, it is a negative number,
+        which no other workload has.
         """
+        count = self._count_first(claimant, now)
+        return count if self._barring_of(claimant, now).is_whole else -1 - count
+
+    def _count_first(self, claimant: Claimant, now: float) -> int:
         starts, ends_at = self._barring_of(claimant, now).starts, claimant.ends_at
         return len(starts) if ends_at is None else max(bisect_right(starts, now), bisect_left(starts, ends_at))
 
@@ -218,7 +237,7 @@ class ReservedNodes:
         lifted = self._lifted
         if lifted is None:
             return []
-        first = self._barring_of(claimant, now).windows[: self.count_closing(claimant, now)]
+        first = self._barring_of(claimant, now).windows[: self._count_first(claimant, now)]
         found = [window for window in first if window.reservation not in lifted]
         return sorted(found, key=lambda window: (window.ends_at, window.reservation))
 
@@ -243,7 +262,9 @@ class ReservedNodes:
             window = reservation.window(now)
             if window is None or claimant.is_allowed_by(reservation):
                 continue
-            edges |= {window.ends_at} if left is None else {window.starts_at - left, window.ends_at}
+            lends = claimant.is_unlimited and reservation.lends_without_limit
+            closes_at = window.starts_at if lends else -inf if left is None else window.starts_at - left
+            edges |= {closes_at, window.ends_at}
             later = reservation.window(window.ends_at)
             if later is not None:
                 horizon = min(horizon, later.starts_at if left is None else later.starts_at - left)

@@ -130,6 +130,20 @@ def test_the_start_of_a_window_evicts_holders_that_it_does_not_allow(
     assert statuses()["theirs"] == "Admitted"
 
 
+def test_a_workload_without_a_limit_runs_between_windows_that_evict(cluster: Cluster, clock: Clock) -> None:
+    reserve(cluster, 100, 200, "n1", "n2", recurrence="Daily", if_busy="Evict")
+    make_workload(cluster, "endless", GPU)
+    engine = engine_of(cluster, clock)
+    engine.run()
+    assert statuses() == {"endless": "Admitted"}
+    clock.after(100)
+    engine.run()
+    assert (statuses()["endless"], reasons()["endless"]) == ("Pending", "WaitingForReservation")
+    clock.after(200)
+    engine.run()
+    assert statuses() == {"endless": "Admitted"}
+
+
 def test_a_window_that_waits_evicts_none(cluster: Cluster, clock: Clock) -> None:
     make_workload(cluster, "one", GPU)
     engine = engine_of(cluster, clock)

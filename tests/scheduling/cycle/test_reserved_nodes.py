@@ -146,6 +146,34 @@ def test_a_recurring_window_closes_again() -> None:
     assert reason_of(world, "long") == WAITS
 
 
+@pytest.mark.parametrize(
+    ("fields", "lends"),
+    [
+        ({"recurrence": Recurrence.DAILY, "if_busy": BusyPolicy.EVICT}, True),
+        ({"recurrence": Recurrence.DAILY}, False),
+        ({"if_busy": BusyPolicy.EVICT}, False),
+    ],
+)
+def test_nodes_of_a_window_that_returns_and_evicts_are_lent_without_a_limit(
+    fields: dict[str, Any], lends: bool
+) -> None:
+    world = two_nodes().pending("w", "q", whole()).world
+    world.set_reservation(reservation("a", "b", **fields))
+    assert started(world) == (["w"] if lends else [])
+    if lends:
+        window = world.evicting_window(f"{NAMESPACE}/w", 0.0)
+        assert window is not None
+        assert window.starts_at == START
+        assert world.next_window_effect(0.0) == START
+    world.set_workload(workload("late", "q", whole()), START)
+    assert started(world, START) == []
+    assert reason_of(world, "late") == WAITS
+    world.set_workload(workload("long", "q", whole(), **limited(200_000)), END)
+    returns = "recurrence" in fields
+    assert started(world, END) == (["late"] if lends else [] if returns else ["late", "long"])
+    assert reason_of(world, "long") == (WAITS if returns else "")
+
+
 def test_deleting_or_changing_the_reservation_wakes_the_workload() -> None:
     others = (None, reservation("a"), reservation("a", "b", allowed=Admittance(users=frozenset({"ann"}))))
     for other in others:

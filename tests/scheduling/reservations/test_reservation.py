@@ -125,6 +125,21 @@ def test_a_node_is_closed_to_a_workload_that_may_run_into_the_window(
     assert reserved.closed_to(claimant(ends_at), now) == (frozenset({"a"}) if closed else frozenset())
 
 
+def test_windows_that_lend_without_a_limit_are_no_shorter_list_of_others() -> None:
+    reserved = ReservedNodes({"a": Node("a"), "b": Node("b")})
+    reserved.set(window("returns", 50, 60, recurrence=Recurrence.DAILY, if_busy=BusyPolicy.EVICT))
+    reserved.set(window("once", 100, 200))
+    unlimited = replace(claimant(None), is_unlimited=True)
+    assert [each.reservation for each in reserved.closing(unlimited, 0.0)] == ["once"]
+    assert [each.reservation for each in reserved.closing(claimant(60.0), 0.0)] == ["returns"]
+    assert reserved.count_closing(unlimited, 0.0) != reserved.count_closing(claimant(60.0), 0.0)
+    assert reserved.barring(unlimited, 0.0) == reserved.barring(TEAM, 0.0)
+    assert {each.reservation for each in reserved.closing(unlimited, 50.0)} == {"returns", "once"}
+    assert [each.reservation for each in reserved.closing(claimant(None), 0.0)] == ["returns", "once"], (
+        "checks to wait for"
+    )
+
+
 def test_the_first_window_that_evicts() -> None:
     reserved = ReservedNodes({"a": Node("a"), "b": Node("b")})
     reserved.set(window("waits", 50, 60))
@@ -144,6 +159,12 @@ def test_spans_change_where_nodes_close_and_open() -> None:
     reserved.set(window())
     assert reserved.spans(TEAM, 30, 0.0) == [(0.0, 70.0), (70.0, 200.0), (200.0, float("inf"))]
     assert reserved.spans(TEAM, None, 0.0) == [(0.0, 200.0), (200.0, float("inf"))]
+    reserved.set(window(recurrence=Recurrence.DAILY, if_busy=BusyPolicy.EVICT))
+    assert reserved.spans(replace(TEAM, is_unlimited=True), None, 0.0) == [
+        (0.0, 100.0),
+        (100.0, 200.0),
+        (200.0, DAY + 100),
+    ]
     reserved.set(window(recurrence=Recurrence.DAILY))
     assert reserved.spans(TEAM, 30, 0.0) == [(0.0, 70.0), (70.0, 200.0), (200.0, DAY + 70)]
 
