@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from functools import partial
 from heapq import heappop, heappush
 from typing import Any
@@ -50,12 +51,20 @@ SECOND_PASS_SECONDS = 1.0
 the first cycle."""
 
 
+class JobEvent(Enum):
+    """What happens to a workload on the virtual cluster."""
+
+    STARTED = auto()
+    STOPPED = auto()
+    ENDED = auto()
+
+
 @dataclass(slots=True)
 class Simulator:
     """A world and its virtual clock, in seconds since `EPOCH`."""
 
     world: World
-    runtimes: Mapping[str, float]
+    runtimes: dict[str, float]
     horizon: float
     batch: float = 1.0
     single_cycles: int | None = None
@@ -64,6 +73,8 @@ class Simulator:
     first_cycle: dict[str, Any] | None = None
     """The decisions of the first of the single cycles."""
     finished: dict[str, float] = field(default_factory=dict)
+    events: list[tuple[JobEvent, str, float]] = field(default_factory=list)
+    """Starts, stops (by preemption or eviction) and ends, with workload and time, in their order."""
     _arrivals: list[tuple[float, int, Workload]] = field(default_factory=list)
     _ends: list[tuple[float, str, int]] = field(default_factory=list)
     _runs: dict[str, int] = field(default_factory=dict)
@@ -73,12 +84,14 @@ class Simulator:
     _stopping: list[str] = field(default_factory=list)
     _assigned: dict[str, Admission | None] = field(default_factory=dict)
 
-    def submit(self, workload: Workload) -> None:
-        """Add a workload at its creation time, rounded up to a whole batch.
+    def submit(self, workload: Workload, run_seconds: float | None = None) -> None:
+        """Add a workload at its creation time, rounded up to a whole batch; it may run for a known time.
 
         A workload that holds quota runs from time 0. A workload that was evicted has already stopped, like all evicted
         workloads here; in a single-cycle scenario, it stops only after the first cycle.
         """
+        if run_seconds is not None:
+            self.runtimes[workload.key] = run_seconds
         if workload.holds_quota and workload.is_true(ConditionType.EVICTED):
             if self.single_cycles is None:
                 workload = release(workload, EPOCH)
@@ -133,8 +146,7 @@ class Simulator:
     def _evict_for_windows(self, now: float) -> None:
         """Stop the workloads whose nodes a reservation takes now. They wait again."""
         for key in self.world.evict_for_windows(EPOCH + now):
-            self._runs[key] += 1
-            self.world.release_workload(key, EPOCH + now)
+            self._stop(key, now)
 
     def _arrive(self, now: float) -> None:
         while self._arrivals and self._arrivals[0][0] <= now:
@@ -146,20 +158,26 @@ class Simulator:
             if self._runs.get(key) == run:
                 self.world.finish_workload(key, EPOCH + now)
                 self.finished[key] = now
+                self.events.append((JobEvent.ENDED, key, now))
 
     def _start(self, key: str, now: float) -> None:
         run = self._runs[key] = self._runs.get(key, 0) + 1
         if key in self.runtimes:
             heappush(self._ends, (now + self.runtimes[key], key, run))
 
+    def _stop(self, key: str, now: float) -> None:
+        self._runs[key] += 1
+        self.world.release_workload(key, EPOCH + now)
+        self.events.append((JobEvent.STOPPED, key, now))
+
     def _record(self, result: CycleResult, now: float) -> None:
         for admission in result.admissions:
             self._start(admission.workload, now)
+            self.events.append((JobEvent.STARTED, admission.workload, now))
         stopped = [preemption.workload for preemption in result.preemptions]
         stopped += [eviction.workload for eviction in result.evictions]
         for key in stopped:
-            self._runs[key] += 1
-            self.world.release_workload(key, EPOCH + now)
+            self._stop(key, now)
         if result.decided:
             self._settled = now
             self.cycles.append(cycle_result(result, now))

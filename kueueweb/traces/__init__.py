@@ -1,0 +1,1 @@
+"""Traces of jobs, and their runs through two configurations side by side."""
