@@ -19,14 +19,18 @@ from django.utils import timezone
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """A moment as it is known: `taken_at` is the checkpoint at or before `at`; `exact` says whether the rows are those
-    of `at`. `figures` are the figures of the queues: {source, time, totals, cluster_queues, cohorts}."""
+    """A moment as it is known: `taken_at` is the time of the rows, `at` or the checkpoint before it; `exact` says
+    whether the rows are those of `at`, and `reason` why not. `figures` are the figures of the queues: {source, time,
+    totals, cluster_queues, cohorts}; None if they follow from the rows, with the cluster's `settings` then, by column.
+    """
 
     cluster_id: int
     at: datetime
     taken_at: datetime
     exact: bool
-    figures: Mapping[str, Any]
+    figures: Mapping[str, Any] | None
+    settings: Mapping[str, Any]
+    reason: str = ""
 
 
 _current: ContextVar[Past | None] = ContextVar("past", default=None)
@@ -51,7 +55,7 @@ def current_past() -> Past | None:
 
 
 def shown_time() -> datetime:
-    """Return the time of the rows that are shown: now, or the time of the checkpoint."""
+    """Return the time of the rows that are shown: now, or a time of the past."""
     past = _current.get()
     return timezone.now() if past is None else past.taken_at
 

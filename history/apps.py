@@ -8,6 +8,6 @@ class HistoryConfig(AppConfig):
     def ready(self) -> None:
         """Let the views of all apps show past rows."""
         from foundation.shown_past import opens_past
-        from history.services.checkpoints.past_rows import open_checkpoint
+        from history.services.checkpoints.past_moments import open_moment
 
-        opens_past(open_checkpoint)
+        opens_past(open_moment)

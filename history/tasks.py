@@ -9,6 +9,7 @@ from django.utils import timezone
 from accounts.models import Cluster
 from foundation.advisory_locks import LockedWork, try_lock
 from foundation.chores import runs_while
+from history.services.checkpoints.change_recording import record_changes
 from history.services.checkpoints.checkpoint_taking import DUE, take_due_checkpoints
 from history.services.checkpoints.checkpoint_thinning import thin_checkpoints
 from history.services.past_use import PERIOD_SECONDS, RANKED, note_past_use
@@ -55,4 +56,5 @@ if settings.CHECKPOINT_MINUTES:
 def take_checkpoints() -> None:
     """Keep the rows of the clusters whose next checkpoint is due."""
     if settings.CHECKPOINT_MINUTES:
+        record_changes(settings.CHECKPOINT_CHANGES)
         take_due_checkpoints(settings.CHECKPOINT_MINUTES)

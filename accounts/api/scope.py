@@ -87,7 +87,7 @@ def _taken_back(handler: Callable[..., Response]) -> Callable[..., Response]:
 
 
 def _as_of(view: ClusterView, handler: Callable[..., Response]) -> Callable[..., Response]:
-    """Return the handler's answer by the rows of the past, with headers that say on which checkpoint it rests."""
+    """Return the handler's answer by the rows of the past, with headers that say of which moment they are."""
 
     @wraps(handler)
     def handle(request: Request, *args: Any, **kwargs: Any) -> Response:
@@ -124,6 +124,7 @@ def moment_of(text: str) -> datetime | None:
 
 
 def past_headers(past: Past) -> dict[str, str]:
-    """Return the headers that name the checkpoint of an answer about the past, and whether it is exactly of the
-    requested moment."""
-    return {"Kueueweb-Checkpoint": past.taken_at.isoformat(), "Kueueweb-Exact": str(past.exact).lower()}
+    """Return the headers that name the time of the rows of an answer about the past, and whether it is the requested
+    moment, else why not."""
+    headers = {"Kueueweb-Checkpoint": past.taken_at.isoformat(), "Kueueweb-Exact": str(past.exact).lower()}
+    return headers | ({"Kueueweb-Inexact-Reason": past.reason} if past.reason else {})

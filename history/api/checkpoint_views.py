@@ -1,6 +1,7 @@
 """The moments of the past that can be shown, and the live figures of such a moment, over REST."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
 
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
@@ -11,10 +12,15 @@ from accounts.api.scope import AT, ClusterView, moment_in, past_headers
 from foundation.exceptions import InvalidRequest
 from foundation.shown_past import showing
 from history.models import Checkpoint
-from history.services.checkpoints.past_rows import NoCheckpoint, devices_of, find_checkpoint, past_of
+from history.services.checkpoints.past_moments import Moment, cluster_at, find_moment, past_of, showing_moment
+from history.services.checkpoints.past_rows import NoCheckpoint, devices_of
 from queues.services.visibility import visibility_of
 from scheduler.api.queue_status import NO_FIGURES
 from scheduler.live.frames import Audience, redact
+from scheduler.live.publisher import numbers
+from scheduler.store.world_reading import read_whole_world
+
+_PARTS: Final = ("totals", "cluster_queues", "cohorts")
 
 
 class CheckpointsSerializer(serializers.Serializer[Any]):
@@ -56,19 +62,27 @@ class FiguresView(ClusterView):
         """
         if AT not in request.query_params:
             raise InvalidRequest(f"{AT}: Required value: the present figures are in the live stream.")
-        past = past_of(found := find_checkpoint(self.cluster, at := moment_in(request)), at)
-        if past.figures["source"] == NO_FIGURES:
-            raise NoCheckpoint(
-                f"The checkpoint from {past.taken_at.isoformat()} has no figures: its rows were damaged. Name another "
-                "moment; checkpoints/ lists them."
-            )
-        whole = {**{name: past.figures[name] for name in ("totals", "cluster_queues", "cohorts")}}
-        whole["devices"] = devices_of(found)
+        moment = find_moment(self.cluster, moment_in(request))
+        past, whole = past_of(moment), _figures_of(moment)
         namespaces = self.access.visible_namespaces()
         with showing(past):  # cohorts are hidden that the reader may not see now
             visibility = visibility_of(self.access, self.cluster)
         audience = Audience(None if namespaces is None else frozenset(namespaces), visibility)
         return Response(_with_known_cohorts(redact(whole, whole, audience), audience), headers=past_headers(past))
+
+
+def _figures_of(moment: Moment) -> Mapping[str, Any]:
+    """Return the figures that are kept with the checkpoint, or those of a World of the moment's rows."""
+    if moment.undone or moment.before is None:
+        with showing_moment(moment) as settings:
+            return numbers(*read_whole_world(cluster_at(moment, settings), moment.time.timestamp()))
+    kept = moment.before.figures
+    if kept["source"] == NO_FIGURES:
+        raise NoCheckpoint(
+            f"The checkpoint from {moment.time.isoformat()} has no figures: its rows were damaged. Name another "
+            "moment; checkpoints/ lists them."
+        )
+    return {**{name: kept[name] for name in _PARTS}, "devices": devices_of(moment.before)}
 
 
 def _with_known_cohorts(shown: dict[str, Any], audience: Audience) -> dict[str, Any]:

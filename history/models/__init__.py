@@ -2,6 +2,7 @@
 
 from history.models.checkpoint import Checkpoint
 from history.models.price import Price
+from history.models.row_change import RowChange
 from history.models.series import Count, CountSample, DeviceSample, QuotaSample, Scope, Subject, WorkloadSample
 from history.models.usage import UsageRecord
 
@@ -12,6 +13,7 @@ __all__ = [
     "DeviceSample",
     "Price",
     "QuotaSample",
+    "RowChange",
     "Scope",
     "Subject",
     "UsageRecord",

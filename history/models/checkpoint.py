@@ -29,6 +29,12 @@ class Checkpoint(models.Model):
     )
     workloads = models.PositiveIntegerField(help_text="The number of workloads in it.")
     content = models.BinaryField(help_text="The rows of each table, compressed.")
+    changes = models.BinaryField(
+        null=True, help_text="The changes since `changes_since` up to the checkpoint, compressed."
+    )
+    changes_since = models.DateTimeField(
+        null=True, help_text="Since when its changes are recorded without a gap; null: not recorded."
+    )
     size_bytes = models.PositiveIntegerField(help_text="The size of `content`.")
 
     class Meta:

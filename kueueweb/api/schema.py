@@ -76,8 +76,9 @@ _AT: Final = OpenApiParameter(
     datetime,
     OpenApiParameter.QUERY,
     description=(
-        "Answer by the last checkpoint at or before this moment, reduced to the data that you may see now. The headers "
-        "`Kueueweb-Checkpoint` and `Kueueweb-Exact` name it. 404 with the reason NoCheckpoint: none is kept."
+        "Answer by the rows of this moment, reduced to the data that you may see now; if changes were not recorded, by "
+        "those of the last checkpoint before it. The headers `Kueueweb-Checkpoint`, `Kueueweb-Exact` and "
+        "`Kueueweb-Inexact-Reason` say which. 404 with the reason NoCheckpoint: none is kept."
     ),
 )
 _IF_MATCH: Final = OpenApiParameter(

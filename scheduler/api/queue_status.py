@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final
@@ -64,7 +65,7 @@ def numbers_of(clusters: Sequence[Cluster]) -> dict[int, Numbers]:
     rows are shown, the numbers are those of that checkpoint."""
     past = current_past()
     if past is not None:
-        return {past.cluster_id: _numbers_then(past)}
+        return {past.cluster_id: _numbers_then(past, clusters)}
     found = {
         pk: Numbers("live", published.time, published.data["cluster_queues"], published.data["cohorts"])
         for pk, published in published_of(clusters).items()
@@ -72,7 +73,12 @@ def numbers_of(clusters: Sequence[Cluster]) -> dict[int, Numbers]:
     return found | numbers_of_rows([cluster for cluster in clusters if cluster.pk not in found])
 
 
-def _numbers_then(past: Past) -> Numbers:
+def _numbers_then(past: Past, clusters: Sequence[Cluster]) -> Numbers:
+    if past.figures is None:
+        cluster = copy(next(found for found in clusters if found.pk == past.cluster_id))
+        for name, value in past.settings.items():
+            setattr(cluster, name, value)
+        return replace(numbers_of_rows([cluster])[past.cluster_id], time=past.taken_at)
     return Numbers(**{name: past.figures[name] for name in ("source", "time", "cluster_queues", "cohorts")})
 
 

@@ -11,7 +11,8 @@ from rest_framework.response import Response
 from accounts.api.flags import flag
 from accounts.api.scope import AT, moment_in, past_headers
 from foundation.exceptions import KueuewebError, Unavailable
-from history.services.checkpoints.past_rows import NoCheckpoint, TooManyPastReads, find_checkpoint, past_of
+from history.services.checkpoints.past_moments import find_moment, past_of
+from history.services.checkpoints.past_rows import NoCheckpoint, TooManyPastReads
 from queues.services.visibility import HIDDEN_QUEUE, visibility_of
 from scheduler.api.explanation_views import ExplainedWorkloadSerializer, ExplanationView, shown_explanation
 from scheduling.advice.waiting_rules import WaitState
@@ -79,11 +80,11 @@ class RemediedExplanationView(ExplanationView):
         }
 
     def _explained_then(self, request: Request, namespace: str, name: str) -> Response:
-        """By the checkpoint of a moment; a child of the studio builds its World."""
+        """By the rows of a moment; a child of the studio builds its World."""
         if flag(request, _REMEDIES):
             raise ValidationError({_REMEDIES: f"Forbidden with {AT}: changes start a workload now, not then."})
         self.require("view", "Workload", namespace)
-        past = past_of(find_checkpoint(self.cluster, at := moment_in(request)), at)
+        past = past_of(find_moment(self.cluster, moment_in(request)))
         inputs = {"namespace": namespace, "name": name, "at": past.taken_at.isoformat()}
         user = cast("User", self.request.user)
         question = ask_about_past(user, self.cluster, inputs, namespace)

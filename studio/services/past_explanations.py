@@ -1,4 +1,4 @@
-"""Why a workload waited at a moment of the past, by the World of its checkpoint: the work of a child."""
+"""Why a workload waited at a moment of the past, by the World of that moment: the work of a child."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from accounts.models import Cluster
 from foundation.shown_past import showing
-from history.services.checkpoints.past_rows import cluster_then, find_checkpoint, past_of, showing_rows
+from history.services.checkpoints.past_moments import cluster_at, find_moment, past_of, showing_moment
 from queues.api.expected_start import EXPECTED_COLUMNS, take_expected_start
 from queues.models import Pod, Workload
 from scheduler.api.explanation_views import FINISHED
@@ -22,13 +22,13 @@ _UNREAD: Final = frozenset({Pod._meta.db_table})
 def explain_past(cluster: Cluster, namespace: str, name: str, at: datetime) -> Mapping[str, Any]:
     """Return the explanation and the estimate of that moment, with all names; the explanation is None if the workload
     did not exist. Opens its own connection to the database. Raises NoCheckpoint."""
-    found = find_checkpoint(cluster, at)
+    moment = find_moment(cluster, at)
     key = f"{namespace}/{name}"
-    with showing_rows(found, hidden=_UNREAD), showing(past_of(found, at)):
+    with showing_moment(moment, hidden=_UNREAD) as settings, showing(past_of(moment, settings)):
         rows = Workload.objects.filter(cluster=cluster, namespace=namespace, name=name)
         row = rows.values("status", "active", "quota_reserved_at", **EXPECTED_COLUMNS).first()
         if row is None:
             return {"explanation": None, "expected_start": None}
-        world, _ = read_whole_world(cluster_then(found), found.taken_at.timestamp())
+        world, _ = read_whole_world(cluster_at(moment, settings), moment.time.timestamp())
     explained = FINISHED if world.workload(key) is None else world.explain(key)
-    return {"explanation": asdict(explained), "expected_start": take_expected_start(row, found.taken_at)}
+    return {"explanation": asdict(explained), "expected_start": take_expected_start(row, moment.time)}

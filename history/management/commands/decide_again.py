@@ -1,6 +1,6 @@
-"""`manage.py decide_again --at TIME`: prints the decisions that follow from a checkpoint, one JSON object a line.
+"""`manage.py decide_again --at TIME`: prints the decisions that follow from a moment, one JSON object a line.
 
-A new leader would have run these cycles at the moment of the checkpoint. Nothing is written.
+A new leader would have run these cycles at that moment. Nothing is written.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from accounts.api.scope import moment_of
 from accounts.models import Cluster
 from foundation.exceptions import KueuewebError
 from history.services.checkpoints.following_decisions import following_decisions
-from history.services.checkpoints.past_rows import find_checkpoint
+from history.services.checkpoints.past_moments import find_moment
 
 
 class Command(BaseCommand):
-    """Decide again from a checkpoint."""
+    """Decide again from a moment."""
 
-    help = "Print the decisions that follow from the last checkpoint at or before a moment."
+    help = "Print the decisions that follow from a moment, or from the last checkpoint before it."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--cluster", default="default")
@@ -37,7 +37,7 @@ class Command(BaseCommand):
             )
         try:
             cluster = Cluster.objects.get(name=options["cluster"])
-            for decision in following_decisions(find_checkpoint(cluster, at)):
+            for decision in following_decisions(find_moment(cluster, at)):
                 self.stdout.write(orjson.dumps(decision).decode())
         except Cluster.DoesNotExist as error:
             raise CommandError(f"--cluster: Not found: {options['cluster']}") from error

@@ -164,18 +164,27 @@ def columns_of(model: type[Model]) -> tuple[str, ...]:
     )
 
 
+def condition_of(condition: str, cluster_id: int, oldest: datetime) -> sql.Composed:
+    """Return a condition of `TABLES` for a cluster, and for the workloads that had not finished before `oldest`."""
+    return sql.SQL(condition).format(cluster=sql.Literal(cluster_id), oldest=sql.Literal(oldest))
+
+
+def oldest_at(moment: datetime) -> datetime:
+    """Return the moment before which workloads have finished that a checkpoint of `moment` does not have."""
+    return moment - timedelta(seconds=FINISHED_SECONDS)
+
+
 def key_of(model: type[Model]) -> str:
     return str(model._meta.pk.column)
 
 
 def _read(model: type[Model], condition: str, cluster_id: int, now: datetime, most_bytes: int) -> TableRows:
     columns = columns_of(model)
-    oldest = now - timedelta(seconds=FINISHED_SECONDS)
     query = sql.SQL("COPY (SELECT {columns} FROM {table} AS row WHERE {condition} ORDER BY {key}) TO STDOUT").format(
         key=sql.Identifier("row", key_of(model)),
         columns=sql.SQL(", ").join(sql.Identifier("row", column) for column in columns),
         table=sql.Identifier(model._meta.db_table),
-        condition=sql.SQL(condition).format(cluster=sql.Literal(cluster_id), oldest=sql.Literal(oldest)),
+        condition=condition_of(condition, cluster_id, oldest_at(now)),
     )
     parts, size = [], 0
     with connection.wrap_database_errors, connection.cursor() as cursor, cursor.copy(query) as copy:

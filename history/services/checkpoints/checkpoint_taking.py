@@ -16,6 +16,12 @@ from django.db import InterfaceError, OperationalError, connection, transaction
 from accounts.models import Cluster
 from foundation.advisory_locks import LockedWork, try_lock
 from history.models import Checkpoint
+from history.services.checkpoints.change_recording import (
+    TooManyChanges,
+    delete_recorded_changes,
+    read_changes,
+    recorded_since,
+)
 from history.services.checkpoints.checkpoint_tables import FORMAT, TooMuchContent, read_tables
 from queues.models import Workload
 from scheduler.api.queue_status import NO_FIGURES
@@ -106,6 +112,7 @@ def take_checkpoint(cluster: Cluster) -> Checkpoint:
         cluster.refresh_from_db()
         found = _snapshot(cluster, now)
     found.save()
+    delete_recorded_changes()
     _log.info(
         "cluster %s: checkpoint of %d workloads, %d KiB, in %.2f s",
         cluster.name, found.workloads, found.size_bytes // 1024, time.perf_counter() - started,
@@ -117,6 +124,7 @@ def _snapshot(cluster: Cluster, now: datetime) -> Checkpoint:
     lease = Lease.objects.filter(cluster=cluster).first()
     decisions = Decision.objects.filter(cluster_name=cluster.name).order_by("-decided_at", "-id")
     content = read_tables(cluster.pk, now)
+    changes_since, changes = _changes(cluster, now)
     source, data = _figures(cluster, now)
     return Checkpoint(
         cluster=cluster,
@@ -135,8 +143,25 @@ def _snapshot(cluster: Cluster, now: datetime) -> Checkpoint:
         devices=data["devices"],
         workloads=Workload.objects.filter(cluster=cluster).exclude(status="Finished").count(),
         content=content,
+        changes=changes,
+        changes_since=changes_since,
         size_bytes=len(content),
     )
+
+
+def _changes(cluster: Cluster, now: datetime) -> tuple[datetime | None, bytes | None]:
+    """Return the recorded changes since the last checkpoint, and the moment since which they have no gap."""
+    since = recorded_since()
+    if since is None:
+        return None, None
+    earlier = Checkpoint.objects.filter(cluster=cluster, taken_at__lte=now).order_by("-taken_at")
+    last = earlier.values_list("taken_at", flat=True).first()
+    since = max(since, last) if last else since
+    try:
+        return since, read_changes(since)
+    except TooManyChanges:
+        _log.warning("cluster %s: too many changes since %s to keep them with the checkpoint", cluster.name, since)
+        return None, None
 
 
 def _figures(cluster: Cluster, now: datetime) -> tuple[str, Mapping[str, Any]]:

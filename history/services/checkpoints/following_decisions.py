@@ -1,27 +1,26 @@
-"""The decisions that follow from a checkpoint: the cycles that a new leader would have run at its moment."""
+"""The decisions that follow from a moment: the cycles that a new leader would have run then."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from history.models import Checkpoint
-from history.services.checkpoints.past_rows import cluster_then, showing_rows
+from history.services.checkpoints.past_moments import Moment, cluster_at, showing_moment
 from scheduler.store.world_reading import read_whole_world
 from scheduling.model.decisions import Admit, CycleResult, Decision, ReplaceNode
 from scheduling.run_until_idle import run_until_idle
 from scheduling.world import World
 
 
-def world_then(found: Checkpoint) -> World:
-    """Build the World of a checkpoint, at its time."""
-    with showing_rows(found):
-        return read_whole_world(cluster_then(found), found.taken_at.timestamp())[0]
+def world_at(moment: Moment) -> World:
+    """Build the World of a moment, at its time."""
+    with showing_moment(moment) as settings:
+        return read_whole_world(cluster_at(moment, settings), moment.time.timestamp())[0]
 
 
-def following_decisions(found: Checkpoint) -> list[dict[str, Any]]:
+def following_decisions(moment: Moment) -> list[dict[str, Any]]:
     """Return the decisions of cycles until they are idle, in their order, as JSON."""
-    return list(decisions_json(run_until_idle(world_then(found), found.taken_at.timestamp())))
+    return list(decisions_json(run_until_idle(world_at(moment), moment.time.timestamp())))
 
 
 def decisions_json(results: Iterable[CycleResult]) -> Iterator[dict[str, Any]]:
