@@ -28,17 +28,17 @@ SELECT tgrelid::regclass::text, tgname FROM pg_trigger
 WHERE tgname LIKE 'kueueweb\\_record\\_%%' AND (tgenabled <> 'D') <> %s ORDER BY 1, 2
 """
 _SINCE: Final = """
-SELECT greatest(clock_timestamp() - %s::interval, (SELECT max(at) FROM history_rowchange WHERE operation = 'B'))
+SELECT greatest(clock_timestamp() - make_interval(secs => %s), (SELECT max(at) FROM history_rowchange WHERE operation = 'B'))
 WHERE NOT EXISTS (SELECT FROM pg_trigger WHERE tgname LIKE 'kueueweb\\_record\\_%%' AND tgenabled = 'D')
 """
 _DELETE: Final = """
-DELETE FROM history_rowchange WHERE at < greatest(now() - %(kept)s::interval, (
+DELETE FROM history_rowchange WHERE at < greatest(now() - make_interval(secs => %(kept)s), (
     SELECT min(newest) FROM (
         SELECT coalesce(max(taken_at), '-infinity') AS newest
         FROM accounts_cluster AS cluster LEFT JOIN history_checkpoint AS taken ON taken.cluster_id = cluster.id
         GROUP BY cluster.id
     ) AS newest_of_each
-) - %(overlap)s::interval)
+) - make_interval(secs => %(overlap)s))
 """
 
 
@@ -70,7 +70,7 @@ def record_changes(on: bool) -> None:
 def recorded_since() -> datetime | None:
     """Return the moment since which each change is recorded; None if changes are not recorded."""
     with connection.cursor() as cursor:
-        cursor.execute(_SINCE, [KEPT])
+        cursor.execute(_SINCE, [KEPT.total_seconds()])
         found = cursor.fetchone()
     return found[0] if found else None
 
@@ -94,5 +94,5 @@ def read_changes(since: datetime) -> bytes:
 def delete_recorded_changes() -> int:
     """Delete the changes that a checkpoint of each cluster has, and those older than an hour; return their number."""
     with connection.cursor() as cursor:
-        cursor.execute(_DELETE, {"kept": KEPT, "overlap": _OVERLAP})
+        cursor.execute(_DELETE, {"kept": KEPT.total_seconds(), "overlap": _OVERLAP.total_seconds()})
         return int(cursor.rowcount)
