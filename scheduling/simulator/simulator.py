@@ -52,7 +52,7 @@ the first cycle."""
 
 
 class JobEvent(Enum):
-    """What happens to a workload on the virtual cluster."""
+    """An event in the life of a workload on the virtual cluster."""
 
     STARTED = auto()
     STOPPED = auto()
