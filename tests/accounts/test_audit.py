@@ -404,6 +404,7 @@ UNRECORDED = {
     "scheduler_shadowcount": "measured",
     "scheduler_shadowdifference": "what the shadow finds",
     "history_checkpoint": "what was, itself a record",
+    "history_rowchange": "what undoes changes until the next checkpoint",
     "history_usagerecord": "what was used, itself a record",
     "knox_authtoken": "recorded as accounts_tokendetails, which has its name",
     "queues_flavorquota": "recorded with the ClusterQueue or Cohort",
