@@ -55,7 +55,8 @@ LARGE: Final = frozenset(
 _FUNCTION: Final = re.compile(r"CREATE (?:OR REPLACE )?FUNCTION[^$]*(\$\w*\$).*?\1", re.IGNORECASE | re.DOTALL)
 """The definition of a function, whose body the migration does not run."""
 _BRIEF: Final = re.compile(
-    r"CREATE (?:OR REPLACE )?TRIGGER[^;]*|ALTER TABLE \w+ (?:RE)?SET \([^)]*\)", re.IGNORECASE | re.DOTALL
+    r"CREATE (?:OR REPLACE )?TRIGGER[^;]*|ALTER TABLE \w+ (?:(?:RE)?SET \([^)]*\)|(?:EN|DIS)ABLE TRIGGER \w+)",
+    re.IGNORECASE | re.DOTALL,
 )
 """Statements that look at no row: they wait for writers at most, and are done."""
 _TABLE: Final = re.compile(
