@@ -12,7 +12,7 @@ from typing import Final
 from django.db import connection, transaction
 from psycopg import sql
 
-LOCK_SECONDS: Final = 1
+LOCK_SECONDS: Final = 1.0
 """How long turning a trigger on or off waits for the writers of its table, which wait for it in turn."""
 KEPT: Final = timedelta(hours=1)
 """Changes are kept until the next checkpoint of each cluster, but at most for this time."""
@@ -28,7 +28,8 @@ SELECT tgrelid::regclass::text, tgname FROM pg_trigger
 WHERE tgname LIKE 'kueueweb\\_record\\_%%' AND (tgenabled <> 'D') <> %s ORDER BY 1, 2
 """
 _SINCE: Final = """
-SELECT greatest(clock_timestamp() - make_interval(secs => %s), (SELECT max(at) FROM history_rowchange WHERE operation = 'B'))
+SELECT greatest(
+    clock_timestamp() - make_interval(secs => %s), (SELECT max(at) FROM history_rowchange WHERE operation = 'B'))
 WHERE NOT EXISTS (SELECT FROM pg_trigger WHERE tgname LIKE 'kueueweb\\_record\\_%%' AND tgenabled = 'D')
 """
 _DELETE: Final = """
@@ -54,7 +55,7 @@ def record_changes(on: bool) -> None:
         triggers = cursor.fetchall()
     for table, trigger in triggers:
         with transaction.atomic(), connection.cursor() as cursor:
-            cursor.execute(f"SET LOCAL lock_timeout = '{LOCK_SECONDS}s'")
+            cursor.execute("SELECT set_config('lock_timeout', %s, true)", [f"{LOCK_SECONDS * 1000:.0f}ms"])
             cursor.execute(
                 sql.SQL("ALTER TABLE {} {} TRIGGER {}").format(
                     sql.Identifier(*table.split(".")), sql.SQL("ENABLE" if on else "DISABLE"), sql.Identifier(trigger)

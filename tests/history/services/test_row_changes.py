@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
+from threading import Event
 
 import pytest
 from django.db import connection, transaction
@@ -17,6 +19,7 @@ from history.services.checkpoints.change_recording import delete_recorded_change
 from history.services.checkpoints.checkpoint_taking import take_checkpoint
 from history.services.checkpoints.past_moments import NOT_RECORDED, cluster_at, find_moment, showing_moment
 from history.services.checkpoints.past_rows import NoCheckpoint
+from history.tasks import take_checkpoints
 from queues.models import ClusterQueue, FlavorQuota, PodSet, Workload
 from scheduler.api.queue_status import read_numbers
 from tests.factories import make_cluster, make_cluster_queue, make_workload
@@ -179,3 +182,29 @@ def test_a_heartbeat_alone_is_not_recorded(cluster: Cluster) -> None:
         cursor.execute("UPDATE queues_workload SET updated_at = now(), priority = 3")
         cursor.execute("RESET kueueweb.unnoticed")
     assert RowChange.objects.count() == 1
+
+
+def test_checkpoints_are_taken_also_if_the_recording_cannot_be_turned_on(
+    cluster: Cluster, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record_changes(False)
+    monkeypatch.setattr(change_recording, "LOCK_SECONDS", 0.01)
+    locked, done = Event(), Event()
+
+    def lock() -> None:
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute("LOCK TABLE gpus_node IN ROW EXCLUSIVE MODE")
+            locked.set()
+            done.wait(60)
+        connection.close()
+
+    with ThreadPoolExecutor(1) as pool:
+        held = pool.submit(lock)
+        assert locked.wait(60)
+        take_checkpoints()
+        done.set()
+        held.result()
+    assert "cannot turn the recording of changes on" in caplog.text
+    assert Checkpoint.objects.get().changes_since is None
+    take_checkpoints()
+    assert recorded_since() is not None
