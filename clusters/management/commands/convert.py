@@ -10,9 +10,11 @@ from typing import Any, Final
 from django.core.management.base import BaseCommand, CommandError
 
 from clusters.manifests import to_yaml
+from clusters.manifests.translation.kueue_export import export_to_kueue
 from clusters.manifests.translation.slurm_configuration import is_sacctmgr_dump, is_slurm_conf, translate_slurm
 from clusters.manifests.translation.translated import JsonObject, Translation
 from clusters.manifests.translation.translations import translate_files
+from clusters.manifests.translation.volcano_export import export_to_volcano
 from foundation.exceptions import ManifestErrors
 from queues.manifests.documents import read_documents
 from queues.manifests.kueue_keys import QUEUE_NAME
@@ -20,16 +22,20 @@ from queues.manifests.kueue_keys import QUEUE_NAME
 _LOCAL_QUEUE: Final = "kueue.x-k8s.io/v1beta2"
 
 
+_EXPORTS: Final = {"kueue": export_to_kueue, "volcano": export_to_volcano}
+
+
 class Command(BaseCommand):
     """Convert files; a mistake in any of them ends the command, and nothing is written."""
 
     help = (
         "Convert Volcano's objects, YuniKorn's queues.yaml, KAI's Queues, slurm.conf and the dump of sacctmgr to "
-        "standard output, and report each field on standard error."
+        "standard output, and report each field on standard error. With --to, export ours to Kueue or Volcano."
     )
     requires_system_checks: list[str] = []  # needs neither database nor network
 
     def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--to", choices=["ours", *_EXPORTS], default="ours", help="default: ours")
         parser.add_argument("files", nargs="+", type=Path, help="files; other objects in them are not changed")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -39,6 +45,8 @@ class Command(BaseCommand):
         others = [content for path, text in texts.items() if not _is_slurm(text) for content in _contents(path, text)]
         translations |= {len(contents) + place: made for place, made in translate_files(others).items()}
         contents = [*contents, *others]
+        if export := _EXPORTS.get(options["to"]):
+            translations = dict(enumerate(export(contents)))
         refused = [
             f"{_named(contents[place])}, {refusal.path}: {refusal.value!r}: {refusal.rule}. {refusal.remedy}".rstrip()
             for place, made in translations.items()
@@ -46,7 +54,10 @@ class Command(BaseCommand):
         ]
         if refused:
             raise CommandError("\n".join(["Nothing was converted:", *refused]))
-        self.stdout.write(to_yaml(converted(contents, translations)))
+        if export:
+            self.stdout.write(to_yaml([manifest for made in translations.values() for manifest in made.manifests]))
+        else:
+            self.stdout.write(to_yaml(converted(contents, translations)))
         for place, made in sorted(translations.items()):
             self._report(_named(contents[place]), made)
 

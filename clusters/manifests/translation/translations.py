@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from clusters.manifests.translation.kai_pods import is_of_kai, translate_kai_pods
 from clusters.manifests.translation.kai_queues import KAI_QUEUE, translate_kai_queues
 from clusters.manifests.translation.translated import Translation
 from clusters.manifests.translation.volcano_field_types import can_join_a_group, template_type_mistakes, without_nulls
@@ -50,11 +51,13 @@ def translate_all(contents: Sequence[Content]) -> dict[int, Translation]:
 
 def translate_files(contents: Sequence[Content]) -> dict[int, Translation]:
     """Return the translations of `translate_all`, and those of formats that only `convert` takes: YuniKorn's
-    queues.yaml, and KAI's Queues, of which the first has the place of all."""
+    queues.yaml, pods and jobs of KAI, and KAI's Queues, of which the first has the place of all."""
     found = translate_all(contents)
     for place, content in enumerate(contents):
         if is_yunikorn(content):
             found[place] = translate_yunikorn(content)
+        elif place not in found and is_of_kai(content):
+            found[place] = translate_kai_pods(content)
     kai = [place for place, content in enumerate(contents) if _kind(content) == KAI_QUEUE]
     if kai:
         found |= {place: Translation(" ".join(KAI_QUEUE)) for place in kai}

@@ -180,6 +180,46 @@ def test_mistakes_of_kai_end_the_command(tmp_path: Path, before: str, after: str
         convert(tmp_path, queues=KAI.replace(before, after))
 
 
+KAI_JOB = """
+apiVersion: batch/v1
+kind: Job
+metadata: {name: half, namespace: team, labels: {kai.scheduler/queue: team}}
+spec:
+  template:
+    metadata: {labels: {kai.scheduler/queue: team}, annotations: {gpu-fraction: "0.5", gpu-fraction-num-devices: "2"}}
+    spec:
+      schedulerName: kai-scheduler
+      restartPolicy: Never
+      containers: [{name: main, image: busybox}]
+"""
+
+
+def test_a_fraction_of_a_gpu_becomes_a_part_of_its_memory(tmp_path: Path) -> None:
+    found, report, _ = convert(tmp_path, job=KAI_JOB)
+    job = found["Job", "half"]
+    assert job["metadata"]["labels"] == {"kueue.x-k8s.io/queue-name": "team"}
+    (container,) = job["spec"]["template"]["spec"]["containers"]
+    assert container["resources"]["limits"] == {"nvidia.com/gpu": "2", "nvidia.com/gpumem-percentage": "50"}
+    assert "schedulerName" not in job["spec"]["template"]["spec"]
+    assert not [line for line in report if line.startswith("lost")]
+    memory = KAI_JOB.replace('gpu-fraction: "0.5", gpu-fraction-num-devices: "2"', 'gpu-memory: "2000"')
+    found, _, _ = convert(tmp_path, job=memory)
+    (container,) = found["Job", "half"]["spec"]["template"]["spec"]["containers"]
+    assert container["resources"]["limits"] == {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "2000"}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "rule"),
+    [('"0.5"', '"1.5"', "at most 1"), ('devices: "2"', 'devices: "0"', "whole number"),
+     ('gpu-fraction: "0.5", ', "", "Required value"), ('gpu-fraction: "0.5"', "gpu-fraction: half", "above 0"),
+     ('gpu-fraction: "0.5", ', 'gpu-fraction: "0.5", gpu-fraction-container-name: other, ', "no container")],
+)  # fmt: skip
+def test_mistakes_of_a_fraction_end_the_command(tmp_path: Path, before: str, after: str, rule: str) -> None:
+    assert before in KAI_JOB
+    with pytest.raises(CommandError, match=rule):
+        convert(tmp_path, job=KAI_JOB.replace(before, after))
+
+
 def test_slurms_partitions_and_accounts(tmp_path: Path) -> None:
     found, report, _ = convert(tmp_path, conf=SLURM, dump=DUMP)
     assert [key for key in found if key[0] in ("ResourceFlavor", "Cohort", "ClusterQueue", "Namespace")] == [
