@@ -156,6 +156,12 @@ class SimulatedCluster:
             if resource.custom and wanted and not self.serves(resource):
                 self.add(crd_of(resource))
 
+    def install_kueue_kinds(self) -> None:
+        """Install the definitions of Kueue's kinds, in their newest version."""
+        newest = {resource.kind: resource for resource in RESOURCES if resource.custom and resource.group == KUEUE_GROUP}
+        for resource in newest.values():
+            self.add(crd_of(resource))
+
     def settle(self) -> float | None:
         """Act on everything that is due by now; return the next time at which something is due."""
         now = self.clock.now()

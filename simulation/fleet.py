@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -14,6 +14,9 @@ import yaml
 from simulation.api.objects import JsonObject
 from simulation.controllers.device_plugin import NVIDIA_COUNT, NVIDIA_REGISTER
 from simulation.mixed_fleet import mixed_fleet
+
+RACK: Final = "topology.example.org/rack"
+"""The label of a node with its rack."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +33,16 @@ class GpuNodes:
     memory: str
     slots: int = 10
     zone: str = "gpu-zone-a"
+    per_rack: int = 0
+    """How many of the nodes stand in each rack; 0: the nodes have no labels of racks."""
 
     def manifests(self) -> Iterator[JsonObject]:
         """Yield the Node objects: labels, capacity and the register annotation."""
         for number in range(1, self.count + 1):
-            yield self._manifest(f"{self.prefix}-{number:02}")
+            rack = {RACK: f"rack-{(number - 1) // self.per_rack + 1}"} if self.per_rack else {}
+            yield self._manifest(f"{self.prefix}-{number:02}", rack)
 
-    def _manifest(self, name: str) -> JsonObject:
+    def _manifest(self, name: str, more_labels: Mapping[str, str]) -> JsonObject:
         devices = [self._device(name, index) for index in range(self.devices)]
         capacity = {
             "cpu": self.cpu,
@@ -56,6 +62,7 @@ class GpuNodes:
                     "nvidia.com/gpu.count": str(self.devices),
                     "zone": self.zone,
                     "gpu": "on",
+                    **more_labels,
                 },
                 "annotations": {NVIDIA_REGISTER: orjson.dumps(devices).decode()},
             },
@@ -88,8 +95,17 @@ EXAMPLE_FLEET = (
 """The cluster of the examples: four nodes of eight V100 with 32 GB, two of eight A100 with 80 GB."""
 
 
+RACKS = GpuNodes(
+    "h100-node", 6, "NVIDIA-H100-80GB-HBM3", "NVIDIA-NVIDIA H100 80GB HBM3", 8, 81_920, "192", "2Ti", per_rack=2
+)
+"""Three racks of two nodes of eight H100, for gangs whose pods must be close to each other."""
+
+WEST_FLEET = GpuNodes("west-node", 2, "NVIDIA-L40S", "NVIDIA-NVIDIA L40S", 4, 46_068, "64", "512Gi", zone="west-a")
+"""A second, smaller cluster: two nodes of four L40S."""
+
 SEVERAL: Final = "several"
 MIXED: Final = "mixed"
+WEST: Final = "west"
 FLEETS: Final = ("example", SEVERAL, MIXED)
 _SEVERAL = ("nvidia-mig-a100", "ascend910b3")
 
@@ -99,11 +115,12 @@ def example_fleet() -> list[JsonObject]:
 
 
 def fleet(name: str) -> list[JsonObject]:
-    """Return the nodes of a fleet by its name: those of the examples, with SEVERAL also a node of GPUs in MIG mode and
-    one of NPUs, with MIXED also one node of every vendor."""
-    if name == SEVERAL:
-        return [*example_fleet(), *(node for node in mixed_fleet() if node["metadata"]["name"] in _SEVERAL)]
-    return [*example_fleet(), *(mixed_fleet() if name == MIXED else ())]
+    """Return the nodes of a fleet by its name: those of the examples, with SEVERAL also racks, a node of GPUs in MIG
+    mode and one of NPUs, with MIXED also racks and one node of every vendor; or WEST, the fleet of another cluster."""
+    if name == WEST:
+        return list(WEST_FLEET.manifests())
+    others = [node for node in mixed_fleet() if name == MIXED or node["metadata"]["name"] in _SEVERAL]
+    return [*example_fleet(), *((*RACKS.manifests(), *others) if name in (SEVERAL, MIXED) else ())]
 
 
 def read_manifests(path: Path) -> list[JsonObject]:

@@ -72,7 +72,22 @@ STUDENT = Tenant(
     (("normal-priority", 1.0),),
     (),  # the job names depend on the vendor of their devices
 )
-TENANTS = (RESEARCH, PRODUCTION, STUDENT)
+TRAINING = Tenant(
+    "researcher",
+    "ai-research",
+    "training-queue",
+    (("normal-priority", 1.0),),
+    ("foundation-model", "mixture-of-experts", "long-context"),
+)
+SERVING = Tenant("operator", "ai-production", "serving-queue", (("high-priority", 1.0),), ("chat-serving",))
+OVERFLOW = Tenant(
+    "operator",
+    "ai-production",
+    "overflow-queue",
+    (("normal-priority", 1.0),),
+    ("video-transcoding", "document-ocr"),
+)
+TENANTS = (RESEARCH, PRODUCTION, STUDENT, TRAINING, SERVING, OVERFLOW)
 
 
 class OpenbSizes:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from kueueweb.demo.arrivals import Arrivals
-from kueueweb.demo.jobs import Tenant
+from kueueweb.demo.jobs import OVERFLOW, Tenant
 from simulation.environment import FAIL, RUN_SECONDS
 
 DAYS: Final = 10
@@ -47,6 +47,8 @@ def past_jobs(fleet: str, until: float, days: int, time_scale: float, chance: ra
             return
         stretch = 1.0 / time_scale if at >= until - LIVE_SECONDS else STRETCH
         tenant, manifest = arrivals.job((at - begin) / STRETCH)
+        if tenant is OVERFLOW:
+            continue  # the history is that of the first cluster
         annotations = manifest["spec"]["template"]["metadata"]["annotations"]
         yield PastJob(at, tenant, manifest, float(annotations[RUN_SECONDS]) * stretch, float(annotations[FAIL]))
 

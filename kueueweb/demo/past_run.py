@@ -10,9 +10,10 @@ import heapq
 import random
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
+from clusters.jobs.framework.topology import topology_request
 from kueueweb.demo.arrivals import MAX_WAITING
 from kueueweb.demo.jobs import Tenant
 from kueueweb.demo.past_jobs import PastJob
@@ -22,6 +23,7 @@ from scheduler.store.batch import DecisionRow
 from scheduler.store.batch_builder import admission_detail, described_admission, preemption_detail
 from scheduling.model.decisions import CycleResult, Outcome
 from scheduling.model.pod import PodTemplate
+from scheduling.model.topology import TopologyRequest
 from scheduling.model.vocabulary import FinishedReason
 from scheduling.model.workload import PodSet, Workload
 from scheduling.run_until_idle import run_until_idle
@@ -125,7 +127,7 @@ class PastRun:
             name=workload_name(job.manifest["kind"], group, metadata["name"], uid),
             uid=uid,
             queue_name=queue,
-            pod_sets=(PodSet("main", spec["parallelism"], PodTemplate.from_manifest(spec["template"])),),
+            pod_sets=(pod_set(spec),),
             priority=self.priorities[priority_class],
             created_at=job.at,
             submitted_by=job.tenant.username,
@@ -195,3 +197,10 @@ class PastRun:
         found = self.world.workload(key)
         assert found is not None
         return found
+
+
+def pod_set(spec: Mapping[str, Any]) -> PodSet:
+    """Return the pods of a Job's spec, with the topology that its template requests."""
+    template = spec["template"]
+    topology = TopologyRequest.from_manifest(topology_request(template))
+    return PodSet("main", spec["parallelism"], PodTemplate.from_manifest(template), topology_request=topology)

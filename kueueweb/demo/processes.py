@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from simulation.fleet import FLEETS
+from simulation.fleet import FLEETS, WEST
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,14 +17,24 @@ class Process:
     command: tuple[str, ...]
 
 
-def seed(fleet: str = FLEETS[0]) -> Process:
-    """Return the process that creates tables, queues and accounts, and ends."""
-    return Process("seed", _manage("demo_seed", "--fleet", fleet))
+def seed(fleet: str = FLEETS[0], west_port: int | None = None) -> Process:
+    """Return the process that creates tables, queues and accounts, and ends. `west_port`: of the second cluster."""
+    west = () if west_port is None else ("--west-url", f"http://127.0.0.1:{west_port}")
+    return Process("seed", _manage("demo_seed", "--fleet", fleet, *west))
 
 
 def past(fleet: str, time_scale: float) -> Process:
     """Return the process that writes ten days of history, and ends."""
     return Process("past", _manage("demo_past", "--fleet", fleet, "--time-scale", f"{time_scale:g}"))
+
+
+def second_cluster(port: int, time_scale: float, snapshot: Path) -> list[Process]:
+    """Return the processes of the cluster that runs jobs of the first one."""
+    where = ("--port", str(port), "--time-scale", f"{time_scale:g}", "--snapshot", str(snapshot))
+    return [
+        Process("west-cluster", _manage("simulated_cluster", *where, "--fleet", WEST, "--kueue-kinds")),
+        Process("west-watcher", _manage("watch_cluster", "--cluster", WEST)),
+    ]
 
 
 def processes(

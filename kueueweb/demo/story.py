@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kueueweb.demo.jobs import RESEARCH, Tenant, manifest
+from kueueweb.demo.jobs import RESEARCH, SERVING, TRAINING, Tenant, manifest
+from kueueweb.demo.racks import first_gangs, serving_job
 from queues.manifests.kueue_keys import BY_JOB_FLOW, START_AFTER
 from simulation.controllers.device_plugin import NVIDIA_REGISTER
 from simulation.fleet import MIXED, SEVERAL, example_fleet
@@ -17,9 +18,13 @@ from simulation.fleet import MIXED, SEVERAL, example_fleet
 _FLEETS: Final = (SEVERAL, MIXED)
 _PIPELINE: Final = "pipeline"
 WHOLE_NODE: Final = "whole-node-training"
+RECLAIM: Final = "urgent-serving"
+_FIRST_GANG_SECONDS: Final = 1_200.0
+"""The run time of the first gang, in seconds of the cluster's time; the others run longer, so that they end apart."""
 _FAILING_NODE: Final = "gpu-node-03"
 _FAILING_INDEX: Final = 5
 _FAILED_SECONDS: Final = 240.0
+_ONCE: Final = 1e12
 _KEPT_SECONDS: Final = 18_000
 """The time of the cluster that a finished job of a pipeline is kept, so that its flow is shown whole for a while."""
 
@@ -46,7 +51,8 @@ Event = Submitted | CardHealth
 
 class Story:
     """The events of a fleet that is not the plain one of the examples: a pipeline of jobs that start after each other,
-    a job that needs a whole node and waits long for it, and a card that fails for four minutes."""
+    a job that needs a whole node and waits long for it, a card that fails for four minutes, and inference that takes
+    its rack back from training."""
 
     def __init__(self, fleet: str, chance: random.Random) -> None:
         self._chance = chance
@@ -56,6 +62,8 @@ class Story:
             (15.0, 300.0, self._pipeline),
             (40.0, 900.0, self._whole_node),
             (75.0, 1200.0, lambda: CardHealth(uuid, healthy=False)),
+            (5.0, _ONCE, self._first_training),
+            (60.0, 240.0, self._reclaim),
             (75.0 + _FAILED_SECONDS, 1200.0, lambda: CardHealth(uuid, healthy=True)),
         )
         self._plot = plot if fleet in _FLEETS else ()
@@ -88,6 +96,13 @@ class Story:
                 job["metadata"]["annotations"] = {START_AFTER: jobs[-1]["metadata"]["name"]}
             jobs.append(job)
         return Submitted(RESEARCH, jobs)
+
+    def _first_training(self) -> Submitted:
+        return Submitted(TRAINING, first_gangs(_FIRST_GANG_SECONDS, self._chance))
+
+    def _reclaim(self) -> Submitted:
+        """Return inference that needs the rack that its tenant lends to training."""
+        return Submitted(SERVING, [serving_job(f"{RECLAIM}-{self._chance.getrandbits(16):04x}")], alone=RECLAIM)
 
     def _whole_node(self) -> Submitted:
         """Return a job on all cards of one node, which smaller jobs keep passing."""

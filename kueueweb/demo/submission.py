@@ -10,7 +10,7 @@ from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 from kueueweb.demo.arrivals import Arrivals, is_arrival
-from kueueweb.demo.jobs import TENANTS, Tenant
+from kueueweb.demo.jobs import SERVING, TENANTS, Tenant
 from kueueweb.demo.story import Event, Story, Submitted
 from simulation.control import CHAOS_PATH
 
@@ -90,6 +90,8 @@ class Submission:
         arrived: dict[Tenant, list[dict[str, Any]]] = {}
         for _ in range(count):
             tenant, job = self._arrivals.job(at_seconds * self._time_scale)
+            if tenant is SERVING:
+                continue  # the story brings it at times when training has borrowed its rack
             arrived.setdefault(tenant, []).append(job)
         for tenant, jobs in arrived.items():
             account = self._accounts[tenant]

@@ -20,7 +20,7 @@ from urllib.request import urlopen
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from kueueweb.demo.processes import environment, past, processes, seed
+from kueueweb.demo.processes import environment, past, processes, second_cluster, seed
 from kueueweb.demo.supervisor import ProcessBroken, Supervisor
 from kueueweb.embedded.errors import ServerUnavailable
 from kueueweb.embedded.postgres import Postgres
@@ -81,7 +81,8 @@ class Command(BaseCommand):
             )
             shell = _write_environment(state, told)
             supervisor = stack.enter_context(Supervisor(settings.BASE_DIR, told, _fresh_logs(state), self._say))
-            supervisor.run(seed(options["fleet"]))
+            west_port = free_port() if options["fleet"] != FLEETS[0] else None
+            supervisor.run(seed(options["fleet"], west_port))
             for name, server in servers.items():
                 supervisor.keep(name, server)
             *lasting, jobs = processes(
@@ -96,6 +97,9 @@ class Command(BaseCommand):
             )
             for process in lasting:
                 supervisor.start(process)
+            if west_port is not None:
+                for process in second_cluster(west_port, options["time_scale"], state / "west-cluster.json"):
+                    supervisor.start(process)
             if _wait_for_page(port, supervisor, stop):
                 self._welcome(f"http://{host}:{port}", state, shell, time.monotonic() - began)
                 if not options["empty"]:
@@ -126,6 +130,8 @@ class Command(BaseCommand):
     def _welcome(self, url: str, state: Path, shell: Path, seconds: float) -> None:
         self._say(f"\nkueueweb is at {url} (after {seconds:.1f} s)")
         self._say("")
+        self._say(f"  Begin with the larger cluster: {url}/?cluster=default (the user's menu has a tour)")
+        self._say("")
         self._say("  admin / admin             sees and changes everything, also under /admin/")
         self._say("  researcher / researcher   submits in the namespace ai-research")
         self._say("  operator / operator       submits in the namespace ai-production")
@@ -154,7 +160,8 @@ def _only_one(state: Path) -> Iterator[IO[str]]:
 def _forget(state: Path) -> None:
     for name in ("postgres", "valkey", "logs"):
         shutil.rmtree(state / name, ignore_errors=True)
-    (state / "simulated-cluster.json").unlink(missing_ok=True)
+    for name in ("simulated-cluster.json", "west-cluster.json"):
+        (state / name).unlink(missing_ok=True)
 
 
 def _other_fleet(state: Path, name: str) -> bool:

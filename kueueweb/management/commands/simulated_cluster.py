@@ -14,7 +14,7 @@ from simulation.api.errors import ApiError
 from simulation.clock import VirtualClock, WallClock
 from simulation.cluster import SimulatedCluster
 from simulation.environment import Options
-from simulation.fleet import FLEETS, fleet, read_manifests
+from simulation.fleet import FLEETS, WEST, fleet, read_manifests
 from simulation.server import address, listen, serve
 
 
@@ -32,8 +32,9 @@ class Command(BaseCommand):
         parser.add_argument("--uds", help="unix socket to listen on instead")
         parser.add_argument("--nodes", type=Path, help="YAML of the objects to start with (default: those of --fleet)")
         parser.add_argument(
-            "--fleet", choices=FLEETS, default=FLEETS[0], help="nodes to start with (default: %(default)s)"
+            "--fleet", choices=(*FLEETS, WEST), default=FLEETS[0], help="nodes to start with (default: %(default)s)"
         )
+        parser.add_argument("--kueue-kinds", action="store_true", help="serve Kueue's kinds, as if its CRDs were installed")
         parser.add_argument("--time-scale", type=_positive, default=1.0, help="how much faster than real time pods run")
         parser.add_argument("--fail-rate", type=_rate, default=0.0, help="share of the pods of jobs that fail, 0 to 1")
         parser.add_argument(
@@ -54,6 +55,8 @@ class Command(BaseCommand):
         cluster = SimulatedCluster(clock, living, seed=seed, snapshot=snapshot)
         if not restarted:
             cluster.install_operators()
+            if options["kueue_kinds"]:
+                cluster.install_kueue_kinds()
             self._fill(cluster, options["nodes"], options["fleet"])
         nodes = cluster.store.count("nodes")
         try:

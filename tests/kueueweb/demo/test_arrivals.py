@@ -18,11 +18,12 @@ from gpus.services import observed_node
 from gpus.vendors import VENDORS
 from kueueweb import demo
 from kueueweb.demo.arrivals import FIRST_JOBS, MAX_WAITING, Arrivals, is_arrival
-from kueueweb.demo.jobs import TENANTS, Tenant
+from kueueweb.demo.past_run import pod_set
+from kueueweb.demo.jobs import OVERFLOW, TENANTS, Tenant
 from scheduling.model.node import Node
-from scheduling.model.pod import PodTemplate
 from scheduling.model.quantity import parse_amount
-from scheduling.model.workload import PodSet, Workload
+from scheduling.model.topology import Topology
+from scheduling.model.workload import Workload
 from scheduling.simulator.scenario import (
     read_cluster_queue,
     read_cohort,
@@ -35,6 +36,7 @@ from scheduling.world import World
 from simulation.environment import RUN_SECONDS
 from simulation.fleet import MIXED, SEVERAL, fleet
 
+QUEUES = ("configuration.yaml", "accelerators.yaml", "racks.yaml")
 HOUR = 3600.0
 WARM_UP = HOUR / 2
 WATCHED = 2 * HOUR
@@ -42,7 +44,7 @@ WATCHED = 2 * HOUR
 
 def documents() -> list[dict[str, Any]]:
     folder = Path(demo.__file__).parent
-    texts = [(folder / name).read_text(encoding="utf-8") for name in ("configuration.yaml", "accelerators.yaml")]
+    texts = [(folder / name).read_text(encoding="utf-8") for name in QUEUES]
     return [document for text in texts for document in yaml.safe_load_all(text)]
 
 
@@ -72,6 +74,8 @@ def demo_world() -> World:
         world.set_node(node)
     for flavor in of_kind("ResourceFlavor"):
         world.set_resource_flavor(read_resource_flavor(flavor))
+    for topology in of_kind("Topology"):
+        world.set_topology(Topology.from_manifest(topology))
     for cohort in of_kind("Cohort"):
         world.set_cohort(read_cohort(cohort))
     for queue in of_kind("ClusterQueue"):
@@ -135,6 +139,8 @@ class Watch:
 
     def _submit(self, jobs: Iterable[tuple[Tenant, dict[str, Any]]], now: float, *, limited: bool) -> None:
         for tenant, job in jobs:
+            if tenant is OVERFLOW:
+                continue  # it runs in another cluster
             if limited and len(self.world.pending(self._cluster_queues[tenant.queue])) >= MAX_WAITING:
                 continue
             metadata, template = job["metadata"], job["spec"]["template"]
@@ -143,7 +149,7 @@ class Watch:
                 name=metadata["name"],
                 uid=metadata["name"],
                 queue_name=metadata["labels"]["kueue.x-k8s.io/queue-name"],
-                pod_sets=(PodSet("main", job["spec"]["parallelism"], PodTemplate.from_manifest(template)),),
+                pod_sets=(pod_set(job["spec"]),),
                 priority=self._priorities[metadata["labels"]["kueue.x-k8s.io/priority-class"]],
                 created_at=EPOCH + now,
             )
@@ -187,7 +193,7 @@ def test_gpus_are_what_runs_out_and_cpu_and_memory_are_not(seen: Watched) -> Non
 
 def test_devices_of_every_kind_are_in_use(seen: Watched) -> None:
     kinds = {node.devices[0].type for node in nodes()}
-    assert len(kinds) == 4
+    assert len(kinds) == 5
     assert {kind: round(seen.share(kind), 2) for kind in kinds if seen.share(kind) < 0.6} == {}
 
 

@@ -11,8 +11,9 @@ from rest_framework.test import APIClient
 
 from accounts.models import Cluster
 from kueueweb.demo.arrivals import is_arrival
-from kueueweb.demo.story import WHOLE_NODE, CardHealth, Event, Story, Submitted
-from queues.manifests.kueue_keys import START_AFTER
+from kueueweb.demo.jobs import TRAINING
+from kueueweb.demo.story import RECLAIM, WHOLE_NODE, CardHealth, Event, Story, Submitted
+from queues.manifests.kueue_keys import REQUIRED_TOPOLOGY, START_AFTER
 from queues.models import Workload
 from queues.services.flows.job_flows import job_flows
 from simulation.fleet import MIXED, SEVERAL, fleet
@@ -43,31 +44,40 @@ def test_a_card_of_the_fleet_fails_and_works_again(name: str) -> None:
 
 def test_each_event_returns_and_a_late_one_comes_once() -> None:
     told = story()
-    assert len(submissions(told.due(16.0))) == 1
+    assert len(submissions(told.due(16.0))) == 2
     assert told.due(16.0) == []
     late = submissions(told.due(2_000.0))
-    assert len(late) == 2
+    assert len(late) == 3
     assert told.due(2_001.0) == []
     assert submissions(told.due(2_000.0 + 301.0))
 
 
 def test_its_jobs_do_not_count_as_arrivals_that_wait() -> None:
     names = [job["metadata"]["name"] for event in submissions(story().due(1e6)) for job in event.jobs]
-    assert len(names) == 4
+    assert len(names) == 8
     assert not any(map(is_arrival, names))
 
 
 def test_each_step_of_the_pipeline_starts_after_the_one_before() -> None:
-    (pipeline,) = submissions(story().due(16.0))
+    pipeline, _ = submissions(story().due(16.0))
     names = [job["metadata"]["name"] for job in pipeline.jobs]
     after = [job["metadata"].get("annotations", {}).get(START_AFTER) for job in pipeline.jobs]
     assert after == [None, *names[:-1]]
 
 
 def test_one_job_at_a_time_waits_for_a_whole_node() -> None:
-    (whole,) = (event for event in submissions(story().due(1e6)) if event.alone)
-    assert whole.alone == WHOLE_NODE
+    (whole,) = (event for event in submissions(story().due(1e6)) if event.alone == WHOLE_NODE)
     assert [job["metadata"]["name"].startswith(WHOLE_NODE) for job in whole.jobs] == [True]
+
+
+def test_inference_reclaims_a_rack_every_few_minutes() -> None:
+    told = story()
+    events = submissions([event for seconds in range(0, 1_000, 5) for event in told.due(float(seconds))])
+    assert [event.alone for event in events].count(RECLAIM) == 4
+    gangs = [job for event in events if event.tenant is TRAINING for job in event.jobs]
+    assert len(gangs) == 3
+    templates = [job["spec"]["template"]["metadata"]["annotations"] for job in gangs]
+    assert [each[REQUIRED_TOPOLOGY] for each in templates] == ["topology.example.org/rack"] * 3
 
 
 @pytest.mark.django_db
@@ -83,7 +93,7 @@ def test_a_server_takes_the_jobs(settings: Settings) -> None:
         client.force_authenticate(User.objects.get(username=event.tenant.username))
         answer = client.post("/api/v1/workloads/", list(event.jobs), format="json")
         assert answer.status_code == 201, answer.content
-    assert Workload.objects.count() == 4
+    assert Workload.objects.count() == 8
     assert Workload.objects.exclude(waits_for=[]).count() == 2
     (flow,) = job_flows(Cluster.objects.get())
     assert [job.after for job in flow.jobs] == [(), (flow.jobs[0].name,), (flow.jobs[1].name,)]

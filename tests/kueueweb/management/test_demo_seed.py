@@ -7,7 +7,8 @@ from pytest_django import Settings
 
 from accounts.models import Cluster
 from accounts.services.access import access_of
-from queues.models import ClusterQueue, LocalQueue
+from notifications.models import NotificationRule
+from queues.models import ClusterQueue, LocalQueue, MultiKueueCluster
 
 pytestmark = pytest.mark.django_db
 
@@ -70,3 +71,23 @@ def test_it_wants_to_be_told_that_this_is_a_demo(settings: Settings) -> None:
     settings.DEMO = False
     with pytest.raises(CommandError, match="DEMO=true"):
         call_command("demo_seed")
+
+
+def test_a_second_cluster_runs_the_jobs_of_a_queue_of_the_first() -> None:
+    for port in (8002, 8003):
+        call_command("demo_seed", fleet="several", west_url=f"http://127.0.0.1:{port}")
+    west = Cluster.objects.get(name="west")
+    assert (west.server_url, west.telemetry_urls) == ("http://127.0.0.1:8003", ["http://127.0.0.1:8003/metrics"])
+    assert (west.accepts_workloads_from, west.serves_kueue_objects) == (["default"], True)
+    assert ClusterQueue.objects.filter(cluster=west).get().name == "overflow"
+    assert MultiKueueCluster.objects.get().cluster_profile == "west"
+    (check,) = ClusterQueue.objects.get(cluster__name="default", name="overflow").admission_checks
+    assert check["name"] == "other-clusters"
+
+
+def test_each_account_has_its_rules_once() -> None:
+    for _ in range(2):
+        call_command("demo_seed", fleet="several")
+    rules = NotificationRule.objects.values_list("user__username", "event")
+    assert set(rules.filter(user__username="admin")) == {("admin", "DeviceFailed"), ("admin", "DevicesIdle")}
+    assert rules.count() == 8

@@ -148,7 +148,7 @@ export function Shell({ session, moment, momentBanner, isPast }: ShellProps) {
       )}
       {tourOpened && (
         <Suspense>
-          <Tour onLeave={tour.close} />
+          <Tour cluster={several ? shown[0] : undefined} onLeave={tour.close} />
         </Suspense>
       )}
       {findOpened && (

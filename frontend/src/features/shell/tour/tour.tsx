@@ -56,7 +56,13 @@ export const steps = (): Step[] => [
   },
 ];
 
-export function Tour({ onLeave }: { onLeave: () => void }) {
+export interface TourProps {
+  /** The cluster that the tour shows, if the page is of several. */
+  cluster?: string | undefined;
+  onLeave: () => void;
+}
+
+export function Tour({ cluster, onLeave }: TourProps) {
   const [place, setPlace] = useState(0);
   const navigate = useNavigate();
   const next = useRef<HTMLButtonElement>(null);
@@ -65,9 +71,9 @@ export function Tour({ onLeave }: { onLeave: () => void }) {
   const isLast = place === count - 1;
   const to = step?.to;
   useEffect(() => {
-    if (to !== undefined) void navigate({ to });
+    if (to !== undefined) void navigate(cluster === undefined ? { to } : { to, search: { cluster } });
     next.current?.focus();
-  }, [to, navigate]);
+  }, [to, cluster, navigate]);
   useEffect(() => {
     const pressed = (event: KeyboardEvent) => {
       // A dialog that is open takes the key.
