@@ -18,9 +18,14 @@ class Event(StrEnum):
     QUEUE_STARVED = "QueueStarved"
     DEVICE_FAILED = "DeviceFailed"
     SCHEDULER_SILENT = "SchedulerSilent"
+    DEVICES_IDLE = "DevicesIdle"
+    QUOTA_USED = "QuotaUsed"
+    SHARE_BELOW = "ShareBelow"
 
 
-TIMED_EVENTS = frozenset({Event.WORKLOAD_WAITS, Event.QUEUE_STARVED, Event.SCHEDULER_SILENT})
+THRESHOLD_EVENTS = frozenset({Event.DEVICES_IDLE, Event.QUOTA_USED, Event.SHARE_BELOW})
+"""Events of figures that cross the percentage of the rule."""
+TIMED_EVENTS = frozenset({Event.WORKLOAD_WAITS, Event.QUEUE_STARVED, Event.SCHEDULER_SILENT, *THRESHOLD_EVENTS})
 """Events that are reported once they have lasted for the minutes of the rule."""
 
 
@@ -32,6 +37,19 @@ class Channel(StrEnum):
 
 
 CHANNELS = tuple(channel.value for channel in Channel)
+
+
+class WebhookFormat(StrEnum):
+    """The form of a webhook's body."""
+
+    JSON = "json"
+    SLACK = "slack"
+    TEAMS = "teams"
+    FEISHU = "feishu"
+    DINGTALK = "dingtalk"
+
+
+_FORMATS = [(form.value, form.value) for form in WebhookFormat]
 
 
 class NotificationRule(models.Model):
@@ -49,6 +67,15 @@ class NotificationRule(models.Model):
         help_text="The event, such as WorkloadPreempted.",
     )
     minutes = models.PositiveIntegerField(null=True, blank=True, help_text="How long it lasts before it is told.")
+    threshold = models.PositiveSmallIntegerField(
+        null=True, blank=True, help_text="The percentage that the figure of the event crosses, such as 90 of QuotaUsed."
+    )
+    onsets = models.JSONField(
+        default=dict,
+        db_default=models.Value({}, models.JSONField()),
+        blank=True,
+        help_text="By key, since when a figure is beyond the threshold.",
+    )
     cluster_queue = models.CharField(max_length=253, blank=True, help_text="Empty: every queue that the user sees.")
     channels = ArrayField(
         models.CharField(max_length=8, choices=[(channel, channel) for channel in CHANNELS]),
@@ -58,6 +85,13 @@ class NotificationRule(models.Model):
     )
     webhook_url = models.CharField(
         max_length=2048, blank=True, help_text="The address that a webhook notification is sent to."
+    )
+    webhook_format = models.CharField(
+        max_length=8,
+        choices=_FORMATS,
+        default=WebhookFormat.JSON.value,
+        db_default=WebhookFormat.JSON.value,
+        help_text="The form of the webhook's body: json, slack, teams, feishu or dingtalk.",
     )
     enabled = models.BooleanField(
         default=True, help_text="Whether the rule notifies; a rule that is off keeps its settings."
@@ -135,6 +169,13 @@ class Delivery(models.Model):
     )
     channel = models.CharField(max_length=8, help_text="webhook or mail.")
     target = models.CharField(max_length=2048, help_text="The URL or the address, as it was when it was told.")
+    webhook_format = models.CharField(
+        max_length=8,
+        choices=_FORMATS,
+        default=WebhookFormat.JSON.value,
+        db_default=WebhookFormat.JSON.value,
+        help_text="The form of the body, as it was when it was told.",
+    )
     state = models.CharField(
         max_length=8, default=DeliveryState.PENDING.value, help_text="Pending, Sending, Sent or Failed."
     )

@@ -22,15 +22,28 @@ from accounts.api.scope import ClusterView, json_object
 from accounts.api.tokens import require_whole
 from accounts.models import Cluster
 from foundation.exceptions import LimitReached
-from notifications.models import CHANNELS, TIMED_EVENTS, Channel, Delivery, Event, Notification, NotificationRule
+from notifications.models import (
+    CHANNELS,
+    THRESHOLD_EVENTS,
+    TIMED_EVENTS,
+    Channel,
+    Delivery,
+    Event,
+    Notification,
+    NotificationRule,
+    WebhookFormat,
+)
 from notifications.services.gathering import targets_of, tell
 from notifications.services.occurrences import DEFAULT_MINUTES, Occurrence
+from notifications.services.thresholds import DEFAULT_PERCENT
 
 MAX_RULES_PER_USER: Final = 50
 _SPACE: Final = re.compile(r"[\s\x00-\x1f\x7f]")
 _MAX_MINUTES: Final = 30 * 24 * 60
 _QUEUE_EVENTS: Final = frozenset(
     {
+        Event.QUOTA_USED,
+        Event.SHARE_BELOW,
         Event.WORKLOAD_STARTED,
         Event.WORKLOAD_PREEMPTED,
         Event.WORKLOAD_FAILED,
@@ -98,7 +111,22 @@ class RuleSerializer(serializers.ModelSerializer[NotificationRule]):
         max_value=_MAX_MINUTES,
         allow_null=True,
         required=False,
-        help_text="For WorkloadWaits, QueueStarved and SchedulerSilent: minutes before the event is sent.",
+        help_text="For events that last, such as WorkloadWaits and QuotaUsed: minutes before the event is sent.",
+    )
+    threshold = serializers.IntegerField(
+        min_value=1,
+        max_value=1000,
+        allow_null=True,
+        required=False,
+        help_text=(
+            "For DevicesIdle (busy below), QuotaUsed (used at least, of the nominal quota) and ShareBelow (used below, "
+            "of the quota that the queue deserves, else of the nominal one, while workloads wait): a percentage."
+        ),
+    )
+    webhook_format = serializers.ChoiceField(
+        [form.value for form in WebhookFormat],
+        required=False,
+        help_text="The form of the webhook's body: json, or the form that a chat service reads.",
     )
     channels = serializers.ListField(child=serializers.ChoiceField(CHANNELS), default=list, max_length=2)
     cluster_queue = Text(
@@ -110,7 +138,8 @@ class RuleSerializer(serializers.ModelSerializer[NotificationRule]):
     class Meta:
         model = NotificationRule
         fields = [
-            "id", "cluster", "event", "minutes", "cluster_queue", "channels", "webhook_url", "enabled", "created_at",
+            "id", "cluster", "event", "minutes", "threshold", "cluster_queue", "channels", "webhook_url",
+            "webhook_format", "enabled", "created_at",
         ]  # fmt: skip
         read_only_fields = ["created_at"]
 
@@ -127,10 +156,16 @@ class RuleSerializer(serializers.ModelSerializer[NotificationRule]):
         self._check_channels(whole)
         if event not in TIMED_EVENTS and whole.get("minutes") is not None:
             raise ValidationError({"minutes": f"{event} is sent immediately. Leave it out."})
+        if event not in THRESHOLD_EVENTS and whole.get("threshold") is not None:
+            raise ValidationError({"threshold": f"{event} has no threshold. Leave it out."})
         if event not in _QUEUE_EVENTS and whole.get("cluster_queue"):
             raise ValidationError({"cluster_queue": f"{event} does not concern a queue. Leave it out."})
         if event in TIMED_EVENTS and whole.get("minutes") is None:
             attrs["minutes"] = DEFAULT_MINUTES[event]
+        if event in THRESHOLD_EVENTS and whole.get("threshold") is None:
+            attrs["threshold"] = DEFAULT_PERCENT[event]
+        if self.instance is not None and {"event", "threshold"} & set(attrs):
+            attrs["onsets"] = {}
         return attrs
 
     def _check_channels(self, whole: dict[str, Any]) -> None:

@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection
 from datetime import datetime, timedelta
 from http.client import HTTPException
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlsplit
 
 import orjson
@@ -20,7 +20,8 @@ from django.db import transaction
 
 from foundation.advisory_locks import LockedWork, try_lock
 from foundation.outgoing import open_public_url, plain_words
-from notifications.models import Channel, Delivery, DeliveryState
+from notifications.models import Channel, Delivery, DeliveryState, WebhookFormat
+from notifications.services.webhook_formats import TELLING_FORMATS, Content, body_of, check_answer
 from scheduling.model.times import rfc3339
 
 MAX_ATTEMPTS: Final = 6
@@ -30,6 +31,7 @@ MAX_OF_ONE_USER: Final = 10
 _PATIENCE_SECONDS: Final = 2.0
 """The time after which a user's further deliveries wait for the next pass."""
 _TIMEOUT_SECONDS: Final = 5.0
+_MAX_ANSWER_BYTES: Final = 65_536
 _FIRST_PAUSE: Final = timedelta(seconds=10)
 
 _log = logging.getLogger(__name__)
@@ -100,25 +102,20 @@ def _post(delivery: Delivery) -> None:
     if urlsplit(delivery.target).scheme not in {"http", "https"}:
         raise ValueError(f"Unsupported value {delivery.target!r}: a webhook is an http or https URL")
     headers = {"Content-Type": "application/json", "X-Kueueweb-Delivery": str(delivery.pk)}
+    form = WebhookFormat(delivery.webhook_format)
     request = urllib.request.Request(  # noqa: S310 (the scheme is checked above)
-        delivery.target, orjson.dumps(content_of(delivery)), headers, method="POST"
+        delivery.target, orjson.dumps(body_of(form, content_of(delivery))), headers, method="POST"
     )
-    with open_public_url(request, _TIMEOUT_SECONDS):
-        pass
+    with open_public_url(request, _TIMEOUT_SECONDS) as answer:
+        if form in TELLING_FORMATS:
+            check_answer(form, answer.read1(_MAX_ANSWER_BYTES))
 
 
-def content_of(delivery: Delivery) -> dict[str, Any]:
-    """Return the body of a webhook. Chat systems show its `text`."""
+def content_of(delivery: Delivery) -> Content:
+    """Return the content of a webhook."""
     told = delivery.notification
-    return {
-        "text": "\n".join(filter(None, (told.title, told.message, _link(told.path)))),
-        "event": told.event,
-        "cluster": told.cluster.name,
-        "title": told.title,
-        "message": told.message,
-        "link": _link(told.path),
-        "at": rfc3339(told.at.timestamp()),
-    }
+    at = rfc3339(told.at.timestamp())
+    return Content(told.event, told.cluster.name, told.title, told.message, _link(told.path), at)
 
 
 def _mail(delivery: Delivery) -> None:

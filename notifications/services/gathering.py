@@ -12,8 +12,17 @@ from django.db.models import Q
 
 from accounts.models import Cluster
 from accounts.services.access import access_of
-from notifications.models import Channel, Delivery, Event, Notification, NotificationRule, Scan
+from notifications.models import (
+    THRESHOLD_EVENTS,
+    Channel,
+    Delivery,
+    Event,
+    Notification,
+    NotificationRule,
+    Scan,
+)
 from notifications.services.occurrences import HAPPENS, HOLDS, Look, Occurrence
+from notifications.services.thresholds import crossed_thresholds
 
 _OVERLAP: Final = timedelta(minutes=2)
 """A transaction may become visible later than its times. An event that is seen twice has the same key."""
@@ -43,7 +52,13 @@ def _tell_about(look: Look) -> int:
     event = Event(look.rule.event)
     if event in HAPPENS:
         return tell(look.rule, tuple(HAPPENS[event](look)), look.now)
-    found = tuple(HOLDS[event](look))
+    if event in THRESHOLD_EVENTS:
+        crossed = crossed_thresholds(look)
+        if crossed is None:
+            return 0
+        found = tuple(crossed)
+    else:
+        found = tuple(HOLDS[event](look))
     gone = look.rule.notifications.filter(ended_at=None).exclude(key__in=[each.key for each in found])
     gone.update(ended_at=look.now)
     return tell(look.rule, found, look.now)
@@ -73,7 +88,9 @@ def tell(rule: NotificationRule, occurrences: Sequence[Occurrence], now: datetim
     )
     targets = targets_of(rule)
     Delivery.objects.bulk_create(
-        Delivery(notification=row, channel=channel, target=target, next_at=now)
+        Delivery(
+            notification=row, channel=channel, target=target, webhook_format=rule.webhook_format, next_at=now
+        )
         for row in rows
         for channel, target in targets.items()
     )
@@ -92,5 +109,5 @@ def targets_of(rule: NotificationRule) -> dict[Channel, str]:
 def forget_notifications(before: datetime) -> None:
     """Delete notifications from before this time. A notification about a state that still holds is kept; otherwise the
     state would be reported again."""
-    holds = Q(event__in=list(HOLDS), ended_at=None)
+    holds = Q(event__in=[*HOLDS, *THRESHOLD_EVENTS], ended_at=None)
     Notification.objects.filter(~holds, at__lt=before).delete()

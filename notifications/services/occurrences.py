@@ -23,6 +23,9 @@ DEFAULT_MINUTES: Final[Mapping[Event, int]] = {
     Event.WORKLOAD_WAITS: 30,
     Event.QUEUE_STARVED: 30,
     Event.SCHEDULER_SILENT: 1,
+    Event.DEVICES_IDLE: 30,
+    Event.QUOTA_USED: 10,
+    Event.SHARE_BELOW: 30,
 }
 MAX_AT_ONCE: Final = 100
 """The occurrences of one rule in a pass; the others follow in the next."""
@@ -52,6 +55,11 @@ class Look:
     @property
     def minutes(self) -> int:
         return self.rule.minutes or DEFAULT_MINUTES[Event(self.rule.event)]
+
+    @property
+    def threshold(self) -> int:
+        """Return the percentage of a rule about a figure."""
+        return self.rule.threshold or 0
 
     @property
     def cutoff(self) -> datetime:

@@ -15,9 +15,12 @@ import {
   eventLook,
   NOTIFICATION_EVENTS,
   type NotificationEvent,
+  percentLabel,
   usualMinutes,
+  usualPercent,
 } from "@/lib/words/notification-event";
 import { faultLines } from "@/lib/words/refusal";
+import { formatLabels, formatOf, WEBHOOK_FORMATS, type WebhookFormat } from "./webhook-format";
 
 export function RuleForm() {
   const target = useTarget();
@@ -27,12 +30,15 @@ export function RuleForm() {
   const adding = useAddRule(cluster);
   const [event, setEvent] = useState<NotificationEvent>("WorkloadFailed");
   const [minutes, setMinutes] = useState<number | null>(null);
+  const [percent, setPercent] = useState<number | null>(null);
+  const [format, setFormat] = useState<WebhookFormat>("json");
   const [queue, setQueue] = useState<string | null>(null);
   const [webhook, setWebhook] = useState("");
   const [mail, setMail] = useState(false);
   const choose = (next: NotificationEvent) => {
     setEvent(next);
     setMinutes(usualMinutes(next));
+    setPercent(usualPercent(next));
     if (!concernsQueue(next)) setQueue(null);
   };
   // A queue is one cluster's.
@@ -44,9 +50,11 @@ export function RuleForm() {
     adding.mutate({
       event,
       minutes,
+      threshold: percent,
       cluster_queue: queue ?? "",
       channels: [...(webhook === "" ? [] : (["webhook"] as const)), ...(mail ? (["mail"] as const) : [])],
       webhook_url: webhook,
+      webhook_format: format,
     });
   return (
     <form
@@ -67,6 +75,16 @@ export function RuleForm() {
             ))}
           </Stack>
         </Radio.Group>
+        {percent !== null && (
+          <NumberInput
+            label={percentLabel(event)}
+            min={1}
+            max={1000}
+            allowDecimal={false}
+            value={percent}
+            onChange={(value) => setPercent(Number(value) || 1)}
+          />
+        )}
         {minutes !== null && (
           <NumberInput
             label={t`After minutes`}
@@ -93,8 +111,20 @@ export function RuleForm() {
           placeholder="https://…"
           type="url"
           value={webhook}
-          onChange={(typed) => setWebhook(typed.currentTarget.value)}
+          onChange={(typed) => {
+            setWebhook(typed.currentTarget.value);
+            setFormat(formatOf(typed.currentTarget.value));
+          }}
         />
+        {webhook !== "" && (
+          <Select
+            label={t`Format of the webhook`}
+            data={WEBHOOK_FORMATS.map((value) => ({ value, label: formatLabels()[value] }))}
+            value={format}
+            allowDeselect={false}
+            onChange={(value) => setFormat(WEBHOOK_FORMATS.find((each) => each === value) ?? format)}
+          />
+        )}
         <Checkbox
           label={t`Also send a mail`}
           description={mailWords(status)}

@@ -38,9 +38,12 @@ export function Rules() {
 }
 
 /** The limits and the channel of a rule: "longer than 30 min, in research, by webhook". */
-export function ruleDetails(rule: Pick<NotificationRule, "minutes" | "cluster_queue" | "channels">): string {
-  const { minutes, cluster_queue: queue, channels } = rule;
+export function ruleDetails(
+  rule: Pick<NotificationRule, "event" | "threshold" | "minutes" | "cluster_queue" | "channels">,
+): string {
+  const { event, threshold, minutes, cluster_queue: queue, channels } = rule;
   return [
+    ...(threshold == null ? [] : [event === "QuotaUsed" ? t`at ${threshold} %` : t`below ${threshold} %`]),
     ...(minutes == null ? [] : [t`after ${minutes} min`]),
     ...(queue === undefined || queue === "" ? [] : [t`in ${queue}`]),
     [t`on this page`, ...(channels ?? []).map((channel) => t`by ${channelWords()[channel] ?? channel}`)].join(

@@ -10,7 +10,10 @@ const EVENTS = {
   QueueStarved: { color: "orange", minutes: 30 },
   DeviceFailed: { color: "red" },
   SchedulerSilent: { color: "red", minutes: 1 },
-} as const satisfies Record<string, { color: string; minutes?: number }>;
+  DevicesIdle: { color: "yellow", minutes: 30, percent: 10 },
+  QuotaUsed: { color: "orange", minutes: 10, percent: 90 },
+  ShareBelow: { color: "orange", minutes: 30, percent: 50 },
+} as const satisfies Record<string, { color: string; minutes?: number; percent?: number }>;
 
 export type NotificationEvent = keyof typeof EVENTS;
 
@@ -25,6 +28,9 @@ export function eventLook(event: NotificationEvent): { label: string; color: str
     QueueStarved: t`A queue is starved`,
     DeviceFailed: t`A GPU has failed`,
     SchedulerSilent: t`The scheduler is silent`,
+    DevicesIdle: t`A GPU is held and idle`,
+    QuotaUsed: t`A queue's quota is nearly used up`,
+    ShareBelow: t`A queue gets less than its share while workloads wait`,
   };
   return { label: labels[event], color: EVENTS[event].color };
 }
@@ -35,9 +41,22 @@ export function usualMinutes(event: NotificationEvent): number | null {
   return "minutes" in found ? found.minutes : null;
 }
 
+/** The percentage that a rule about the event begins with; null for an event without a threshold. */
+export function usualPercent(event: NotificationEvent): number | null {
+  const found = EVENTS[event];
+  return "percent" in found ? found.percent : null;
+}
+
+/** The meaning of an event's percentage. */
+export function percentLabel(event: NotificationEvent): string {
+  if (event === "DevicesIdle") return t`Busy less than, in %`;
+  if (event === "QuotaUsed") return t`Used at least, in % of the nominal quota`;
+  return t`Used less than, in % of its share`;
+}
+
 /** Whether a rule about the event may be limited to one queue. */
 export function concernsQueue(event: NotificationEvent): boolean {
-  return event !== "DeviceFailed" && event !== "SchedulerSilent";
+  return event !== "DeviceFailed" && event !== "SchedulerSilent" && event !== "DevicesIdle";
 }
 
 /** The page of a notification: only pages of ours. */
