@@ -37,6 +37,20 @@ export function notificationsQuery(cluster: string) {
   });
 }
 
+const NEWEST = 5;
+
+/** The newest few, read again whenever `unread` changes. */
+export function newestNotificationsQuery(cluster: string, unread: number) {
+  return queryOptions({
+    queryKey: [...key, cluster, "newest", unread] as const,
+    queryFn: async ({ signal }) => {
+      const params = { query: { cluster, limit: NEWEST } };
+      return (await answer(api.GET("/api/v1/notifications/", { params, signal }))).results;
+    },
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+}
+
 export function notificationRulesQuery(cluster: string) {
   return queryOptions({
     queryKey: [...key, cluster, "rules"] as const,

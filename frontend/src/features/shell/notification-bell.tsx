@@ -6,11 +6,13 @@ import { Link } from "@tanstack/react-router";
 import { useCluster } from "@/api/cluster";
 import { notificationStatusQuery } from "@/api/notifications";
 import { Icon } from "@/components/icon";
+import { NotificationToasts } from "./notification-toasts";
 
 const MAX_SHOWN = 99;
 
 export function NotificationBell() {
-  const unread = useQuery(notificationStatusQuery(useCluster())).data?.unread ?? 0;
+  const status = useQuery(notificationStatusQuery(useCluster())).data;
+  const unread = status?.unread ?? 0;
   return (
     <Indicator
       label={unread > MAX_SHOWN ? `${MAX_SHOWN}+` : unread}
@@ -19,6 +21,7 @@ export function NotificationBell() {
       offset={6}
       color="red.8"
     >
+      {status !== undefined && <NotificationToasts unread={unread} />}
       <ActionIcon
         variant="subtle"
         color="gray"
