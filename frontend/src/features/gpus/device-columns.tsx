@@ -1,4 +1,4 @@
-/** The columns of the list of devices of several clusters. */
+/** The columns of a list of devices. */
 import { t } from "@lingui/core/macro";
 import { BadgeDot } from "@/components/badge-dot";
 import { AmountMeter } from "@/components/figures/amount-meter";

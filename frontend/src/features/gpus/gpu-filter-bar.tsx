@@ -3,14 +3,14 @@ import { t } from "@lingui/core/macro";
 import { SegmentedControl } from "@mantine/core";
 import { useMemo } from "react";
 import { ChoiceFilter, FilterRow, TextFilter } from "@/components/table/filters";
-import { type GpuFilters, parseGpuFilters } from "@/lib/url/gpu-filters";
+import { type GpuFilters, type GpuView, parseGpuFilters } from "@/lib/url/gpu-filters";
 import { type DeviceEntry, distinct, tenants } from "./summary";
 
 export interface GpuFilterBarProps {
   entries: DeviceEntry[];
   filters: GpuFilters;
   /** Undefined where there is one view alone. */
-  view?: "compact" | "detailed";
+  view?: GpuView;
   onFilter: (filters: GpuFilters) => void;
 }
 
@@ -40,6 +40,7 @@ export function GpuFilterBar({ entries, filters, view, onFilter }: GpuFilterBarP
             data={[
               { value: "detailed", label: t`Detailed` },
               { value: "compact", label: t`Compact` },
+              { value: "list", label: t`List` },
             ]}
             value={view}
             onChange={(chosen) => set({ view: chosen })}

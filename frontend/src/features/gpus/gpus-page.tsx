@@ -14,6 +14,8 @@ import { Panel } from "@/components/panel";
 import { type GpuFilters, idleDevices, matchesGpuFilters } from "@/lib/url/gpu-filters";
 import { cordonState } from "@/lib/words/node-state";
 import { DeviceDrawer } from "./device/device-drawer";
+import { DeviceList } from "./device-list";
+import { listedDevices } from "./device-order";
 import { DriftPanel } from "./drift-panel";
 import { FragmentationPanel } from "./fragmentation-panel";
 import { GpuFilterBar } from "./gpu-filter-bar";
@@ -57,7 +59,8 @@ function Devices({
     () => Object.entries(devices).map(([uuid, device]): DeviceEntry => ({ uuid, device })),
     [devices],
   );
-  const usage = useQuery(deviceUsageQuery(useCluster())).data?.results;
+  const cluster = useCluster();
+  const usage = useQuery(deviceUsageQuery(cluster)).data?.results;
   const idle = useMemo(() => idleDevices(devices, usage ?? []), [devices, usage]);
   const shown = useMemo(
     () =>
@@ -68,7 +71,7 @@ function Devices({
     [all, filters, idle],
   );
   const groups = useMemo(() => groupByNode(shown), [shown]);
-  const nodes = useQuery(nodesQuery(useCluster()));
+  const nodes = useQuery(nodesQuery(cluster));
   const faults = useMemo(() => nodeFaults(nodes.data ?? []), [nodes.data]);
   const cordons = useMemo(
     () => new Map(nodes.data?.map((node) => [node.name, cordonState(node)])),
@@ -113,6 +116,16 @@ function Devices({
             }
           />
         </Panel>
+      ) : view === "list" ? (
+        <DeviceList
+          rows={listedDevices(cluster, shown, usage ?? [])}
+          sort={filters.sort}
+          onSort={(sort) => {
+            const { sort: _, ...others } = filters;
+            onFilter(sort === undefined ? others : { ...others, sort });
+          }}
+          onOpen={(device) => onFilter({ ...filters, device })}
+        />
       ) : (
         <NodeGrid
           groups={groups}

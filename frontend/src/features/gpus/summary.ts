@@ -13,6 +13,16 @@ export interface DeviceEntry {
 /** A device in a list of several clusters. */
 export interface ClusterDevice extends DeviceEntry {
   cluster: string;
+  /** Absent without a monitor, and where the list is of several clusters. */
+  use?: MeasuredUse | undefined;
+}
+
+/** What the monitor of a device reports; null for a figure that it does not report. */
+export interface MeasuredUse {
+  uuid: string;
+  utilization_percent: number | null;
+  temperature_celsius: number | null;
+  power_watts: number | null;
 }
 
 /** Devices as the API lists them, by cluster, node and index; `nodes` say which of them take no pods. */

@@ -4,6 +4,9 @@ import { parseTexts } from "./texts";
 export const GPU_STATES = ["free", "shared", "full", "cordoned", "unhealthy"] as const;
 export type GpuState = (typeof GPU_STATES)[number];
 
+export const GPU_VIEWS = ["detailed", "compact", "list"] as const;
+export type GpuView = (typeof GPU_VIEWS)[number];
+
 export interface GpuFilters {
   vendor?: string;
   type?: string;
@@ -12,20 +15,23 @@ export interface GpuFilters {
   state?: GpuState;
   /** Only devices that are held and measured to do nothing. */
   idle?: true;
-  /** Compact shows each device as one small square. */
-  view?: "compact" | "detailed";
+  /** Compact shows each device as one small square, the list sorts devices by their measured use. */
+  view?: GpuView;
+  /** The order of the list: the name of a column, "-" before it for the largest first. */
+  sort?: string;
   /** The UUID of the device that is opened. */
   device?: string;
 }
 
-const TEXT_FILTERS = ["vendor", "type", "node", "namespace", "device"] as const;
+const TEXT_FILTERS = ["vendor", "type", "node", "namespace", "device", "sort"] as const;
 
 export function parseGpuFilters(search: Record<string, unknown>): GpuFilters {
   const filters: GpuFilters = parseTexts(search, TEXT_FILTERS);
   const state = GPU_STATES.find((known) => known === search.state);
   if (state !== undefined) filters.state = state;
   if (search.idle === true) filters.idle = true;
-  if (search.view === "compact" || search.view === "detailed") filters.view = search.view;
+  const view = GPU_VIEWS.find((known) => known === search.view);
+  if (view !== undefined) filters.view = view;
   return filters;
 }
 
