@@ -199,7 +199,7 @@ class DeviceSamplesView(ClusterView):
     @extend_schema(
         parameters=[
             OpenApiParameter("resolution", enum=list(RESOLUTIONS), default="raw"),
-            OpenApiParameter("hours", float, default=1.0, description="How far back, in seconds."),
+            OpenApiParameter("hours", float, default=1.0, description="How far back, in hours."),
         ],
         responses=DeviceSampleSerializer(many=True),
     )

@@ -41,7 +41,7 @@ class ContainerSamplesView(ClusterView):
     @extend_schema(
         parameters=[
             OpenApiParameter("resolution", enum=list(RESOLUTIONS), default="raw"),
-            OpenApiParameter("hours", float, default=1.0, description="How far back, in seconds."),
+            OpenApiParameter("hours", float, default=1.0, description="How far back, in hours."),
         ],
         responses=ContainerSampleSerializer(many=True),
     )

@@ -57,11 +57,20 @@ export function deviceQuery(cluster: string, uuid: string) {
   });
 }
 
-/** The use of a device in the last hour, as its monitor reports it; empty without a monitor. */
-export function deviceSamplesQuery(cluster: string, uuid: string) {
-  const params = { path: { uuid }, query: { cluster, hours: 1 } };
+/** The lengths of the measured past: hours, and the steps in which they are told. */
+export const USE_RANGES = {
+  "1h": { hours: 1, resolution: "raw", stepSeconds: 15 },
+  "24h": { hours: 24, resolution: "5m", stepSeconds: 300 },
+  "14d": { hours: 14 * 24, resolution: "1h", stepSeconds: 3_600 },
+} as const;
+export type UseRange = keyof typeof USE_RANGES;
+
+/** The use of a device, as its monitor reports it; empty without a monitor. */
+export function deviceSamplesQuery(cluster: string, uuid: string, range: UseRange = "1h") {
+  const { hours, resolution } = USE_RANGES[range];
+  const params = { path: { uuid }, query: { cluster, hours, resolution } };
   return queryOptions({
-    queryKey: ["device-samples", cluster, uuid] as const,
+    queryKey: ["device-samples", cluster, uuid, range] as const,
     queryFn: ({ signal }) => answer(api.GET("/api/v1/devices/{uuid}/samples/", { params, signal })),
     refetchInterval: 30_000,
   });

@@ -8,6 +8,7 @@ import { ApiError } from "@/api/client";
 import { useCluster } from "@/api/cluster";
 import { yamlQuery } from "@/api/manifests";
 import { nodeQuery } from "@/api/nodes";
+import { useIsPast } from "@/api/past/past";
 import type { NodeDetail } from "@/api/types";
 import { Ago } from "@/components/ago";
 import { BackLink } from "@/components/back-link";
@@ -23,6 +24,7 @@ import { NodeAmounts } from "./node-amounts";
 import { NodeStateBadge } from "./node-columns";
 import { NodeConditions } from "./node-conditions";
 import { NodePods } from "./node-pods";
+import { NodeUse } from "./node-use";
 import { PublishedDevices } from "./published-devices";
 
 export interface NodePageProps {
@@ -90,6 +92,7 @@ function Facts({ node }: { node: NodeDetail }) {
 
 function Whole({ node, devices }: { node: NodeDetail; devices: ReactNode }) {
   const cluster = useCluster();
+  const past = useIsPast();
   const labels = Object.entries(node.labels).sort(([a], [b]) => a.localeCompare(b));
   return (
     <Grid gap="md">
@@ -97,6 +100,7 @@ function Whole({ node, devices }: { node: NodeDetail; devices: ReactNode }) {
         <Stack gap="md">
           <NodeAmounts node={node} />
           {devices}
+          {!past && <NodeUse devices={node.devices} />}
           <PublishedDevices node={node.name} />
           <NodePods node={node.name} />
         </Stack>
