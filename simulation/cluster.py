@@ -158,7 +158,9 @@ class SimulatedCluster:
 
     def install_kueue_kinds(self) -> None:
         """Install the definitions of Kueue's kinds, in their newest version."""
-        newest = {resource.kind: resource for resource in RESOURCES if resource.custom and resource.group == KUEUE_GROUP}
+        newest = {
+            resource.kind: resource for resource in RESOURCES if resource.custom and resource.group == KUEUE_GROUP
+        }
         for resource in newest.values():
             self.add(crd_of(resource))
 

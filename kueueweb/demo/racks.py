@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Mapping
-from itertools import cycle
+from itertools import cycle, islice
 from typing import Any, Final
 
 from kueueweb.demo.jobs import SERVING, TRAINING, manifest
@@ -27,8 +27,8 @@ def training_job(run_seconds: float, chance: random.Random) -> dict[str, Any]:
 
 def first_gangs(run_seconds: float, chance: random.Random) -> list[dict[str, Any]]:
     """Return gangs of a whole rack each, which fill all racks, also the rack that training only borrows."""
-    count = RACKS.count // RACKS.per_rack
-    names = [f"{word}-{chance.getrandbits(16):04x}" for word, _ in zip(cycle(TRAINING.words), range(count), strict=False)]
+    words = islice(cycle(TRAINING.words), RACKS.count // RACKS.per_rack)
+    names = [f"{word}-{chance.getrandbits(16):04x}" for word in words]
     return [_gang(name, _SHAPES[0], run_seconds * (number + 1)) for number, name in enumerate(names)]
 
 

@@ -88,9 +88,7 @@ def tell(rule: NotificationRule, occurrences: Sequence[Occurrence], now: datetim
     )
     targets = targets_of(rule)
     Delivery.objects.bulk_create(
-        Delivery(
-            notification=row, channel=channel, target=target, webhook_format=rule.webhook_format, next_at=now
-        )
+        Delivery(notification=row, channel=channel, target=target, webhook_format=rule.webhook_format, next_at=now)
         for row in rows
         for channel, target in targets.items()
     )

@@ -92,7 +92,7 @@ _BODIES: Final[Mapping[WebhookFormat, Callable[[Content], dict[str, Any]]]] = {
     WebhookFormat.DINGTALK: _dingtalk,
 }
 _REFUSALS: Final = {WebhookFormat.FEISHU: ("code", "msg"), WebhookFormat.DINGTALK: ("errcode", "errmsg")}
-"""The fields of the answers that hold an error's number, 0 for none, and its text: the HTTP status is 200 nevertheless."""
+"""The fields of the answers that hold an error's number, 0 for none, and its text. Their HTTP status is 200."""
 TELLING_FORMATS: Final = frozenset(_REFUSALS)
 """The formats of services that report a refusal in the body of their answer."""
 

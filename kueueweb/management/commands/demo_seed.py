@@ -36,7 +36,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--fleet", choices=FLEETS, default=FLEETS[0], help="fleet that the queues are for (default: %(default)s)"
         )
-        parser.add_argument("--west-url", default="", help="API server of a second cluster, which runs jobs of the first")
+        parser.add_argument("--west-url", default="", help="API server of a second cluster")
 
     def handle(self, *args: Any, **options: Any) -> None:
         if not settings.DEMO:

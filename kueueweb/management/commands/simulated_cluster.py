@@ -34,7 +34,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--fleet", choices=(*FLEETS, WEST), default=FLEETS[0], help="nodes to start with (default: %(default)s)"
         )
-        parser.add_argument("--kueue-kinds", action="store_true", help="serve Kueue's kinds, as if its CRDs were installed")
+        parser.add_argument("--kueue-kinds", action="store_true", help="serve Kueue's kinds")
         parser.add_argument("--time-scale", type=_positive, default=1.0, help="how much faster than real time pods run")
         parser.add_argument("--fail-rate", type=_rate, default=0.0, help="share of the pods of jobs that fail, 0 to 1")
         parser.add_argument(

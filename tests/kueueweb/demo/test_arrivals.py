@@ -18,8 +18,8 @@ from gpus.services import observed_node
 from gpus.vendors import VENDORS
 from kueueweb import demo
 from kueueweb.demo.arrivals import FIRST_JOBS, MAX_WAITING, Arrivals, is_arrival
-from kueueweb.demo.past_run import pod_set
 from kueueweb.demo.jobs import OVERFLOW, TENANTS, Tenant
+from kueueweb.demo.past_run import pod_set
 from scheduling.model.node import Node
 from scheduling.model.quantity import parse_amount
 from scheduling.model.topology import Topology

@@ -22,6 +22,11 @@ import {
 import { faultLines } from "@/lib/words/refusal";
 import { formatLabels, formatOf, WEBHOOK_FORMATS, type WebhookFormat } from "./webhook-format";
 
+/** A number, or an input that is empty for now, which stands for the usual number. */
+type Amount = number | "";
+
+const amountOf = (value: number | string): Amount => (typeof value === "number" ? value : "");
+
 export function RuleForm() {
   const target = useTarget();
   const { cluster } = target;
@@ -29,8 +34,8 @@ export function RuleForm() {
   const queues = useQuery(namesQuery(cluster, "cluster-queues"));
   const adding = useAddRule(cluster);
   const [event, setEvent] = useState<NotificationEvent>("WorkloadFailed");
-  const [minutes, setMinutes] = useState<number | null>(null);
-  const [percent, setPercent] = useState<number | null>(null);
+  const [minutes, setMinutes] = useState<Amount | null>(null);
+  const [percent, setPercent] = useState<Amount | null>(null);
   const [format, setFormat] = useState<WebhookFormat>("json");
   const [queue, setQueue] = useState<string | null>(null);
   const [webhook, setWebhook] = useState("");
@@ -49,8 +54,8 @@ export function RuleForm() {
   const add = () =>
     adding.mutate({
       event,
-      minutes,
-      threshold: percent,
+      minutes: minutes === "" ? usualMinutes(event) : minutes,
+      threshold: percent === "" ? usualPercent(event) : percent,
       cluster_queue: queue ?? "",
       channels: [...(webhook === "" ? [] : (["webhook"] as const)), ...(mail ? (["mail"] as const) : [])],
       webhook_url: webhook,
@@ -82,7 +87,7 @@ export function RuleForm() {
             max={1000}
             allowDecimal={false}
             value={percent}
-            onChange={(value) => setPercent(Number(value) || 1)}
+            onChange={(value) => setPercent(amountOf(value))}
           />
         )}
         {minutes !== null && (
@@ -91,7 +96,7 @@ export function RuleForm() {
             min={1}
             allowDecimal={false}
             value={minutes}
-            onChange={(value) => setMinutes(Number(value) || 1)}
+            onChange={(value) => setMinutes(amountOf(value))}
           />
         )}
         <ClusterChoice {...target} choose={chooseCluster} />

@@ -3,7 +3,14 @@ import { concernsQueue, NOTIFICATION_EVENTS, pageOf, usualMinutes } from "./noti
 
 test("what takes time has minutes, and what happens at once has none", () => {
   const timed = NOTIFICATION_EVENTS.filter((event) => usualMinutes(event) !== null);
-  expect(timed).toEqual(["WorkloadWaits", "QueueStarved", "SchedulerSilent"]);
+  expect(timed).toEqual([
+    "WorkloadWaits",
+    "QueueStarved",
+    "SchedulerSilent",
+    "DevicesIdle",
+    "QuotaUsed",
+    "ShareBelow",
+  ]);
 });
 
 test("hardware and the scheduler belong to no queue", () => {
