@@ -30,6 +30,7 @@ from scheduling.run_until_idle import run_until_idle
 from scheduling.world import World
 
 _CYCLE_SECONDS: Final = 0.001
+_LAST_SECONDS: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +77,9 @@ class PastRun:
     def run(self, jobs: Iterator[PastJob], moments: Iterable[int], until: int) -> Iterator[int]:
         """Yield each of the moments; the World is then in the state of that moment.
 
-        Everything that still runs in the last second finishes at the end, because the demo's cluster begins without
-        pods. A workload that starts because another one ends in this second could not hold its quota for any time.
+        Everything that still runs in the last second finishes half a second before the end, because the demo's cluster
+        begins without pods, and live samples begin at the end. A workload that starts because another one ends in this
+        second could not hold its quota for any time.
         """
         coming = next(jobs, None)
         for moment in [*moments, until]:
@@ -91,7 +93,7 @@ class PastRun:
                 yield moment
         for key, known in [*self._known.items()]:
             if known.ends_at is not None:
-                self._finish(key, known, until)
+                self._finish(key, known, until - _LAST_SECONDS)
 
     def holders(self) -> Iterator[tuple[Workload, Tenant]]:
         """Yield the workloads that hold quota now, with their owners."""
