@@ -47,7 +47,8 @@ CLAIMS: Final[dict[str, tuple[str, ...]]] = {
         "tests/scheduling/advice/test_explanation.py",
         "tests/e2e/test_workloads.py::test_a_workload_that_cannot_be_placed_says_what_is_missing",
     ),
-    "a simulated cluster of 60 devices, where tenants keep submitting jobs": (
+    "two simulated clusters of 108 and 8 devices, where tenants keep submitting jobs": (
+        "tests/kueueweb/demo/test_story.py::test_the_clusters_have_as_many_devices_as_the_readme_says",
         "tests/kueueweb/management/test_demo.py::test_it_ends_cleanly_and_starts_again",
         "tests/kueueweb/demo/test_jobs.py",
         "tests/e2e/test_gpus.py::test_every_device_of_every_node_is_there",

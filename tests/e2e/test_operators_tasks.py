@@ -49,11 +49,11 @@ def pointer(page: Page, log_in: Callable[[str], None]) -> Iterator[Pointer]:
 
 @pytest.fixture
 def jobs(admin: Api) -> Iterator[list[str]]:
-    """The workloads of a test, which end with it."""
+    """The workloads of a test, which end with it: names in ai-research, or namespaces with names."""
     found: list[str] = []
     yield found
     for name in found:
-        admin.post(f"workloads/ai-research/{name}/cancel/", {})
+        admin.post(f"workloads/{name if '/' in name else f'ai-research/{name}'}/cancel/", {})
 
 
 def test_why_does_this_job_wait(pointer: Pointer, admin: Api, jobs: list[str]) -> None:
@@ -103,13 +103,14 @@ def test_which_job_took_my_gpu(pointer: Pointer, admin: Api, jobs: list[str]) ->
     jobs.append(preemptor)
     expect(pointer.main).not_to_contain_text("It is running")
     pointer.go("Decisions")
-    row = pointer.main.get_by_role("row").filter(has_text="Preempted").filter(has_text="task-preemptor")
-    expect(row.first).to_contain_text("task-victim")
+    row = pointer.main.get_by_role("row").filter(has_text="task-victim").filter(has_text="task-preemptor")
+    expect(row.first).to_contain_text("Preempted")
 
 
 def unfinished(admin: Api) -> set[str]:
-    rows = admin.get("workloads/?namespace=ai-research&limit=200")["results"]
-    return {row["name"] for row in rows if row["status"] != "Finished"}
+    """Return the namespaces and names of the workloads that have not finished."""
+    rows = admin.get("workloads/?limit=200")["results"]
+    return {f"{row['namespace']}/{row['name']}" for row in rows if row["status"] != "Finished"}
 
 
 def test_submit_a_job(pointer: Pointer, admin: Api, jobs: list[str]) -> None:
@@ -133,7 +134,7 @@ def test_raise_a_quota_and_see_the_effect_first(pointer: Pointer, admin: Api, jo
     pointer.click(option)
     expect(pointer.page).to_have_url(re.compile("/queues/task-raised"))
     pointer.click(pointer.main.get_by_role("button", name="Edit the quota of cpu, flavor gpu-v100-32gb"))
-    pointer.page.keyboard.type("4")
+    pointer.dialog.get_by_label("Nominal quota of cpu, flavor gpu-v100-32gb").fill("4")
     expect(pointer.page.get_by_role("status").filter(has_text="1 workload would start")).to_contain_text("task-raised")
 
 

@@ -2,6 +2,7 @@
 
 import json
 import random
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
@@ -10,13 +11,16 @@ from pytest_django import Settings
 from rest_framework.test import APIClient
 
 from accounts.models import Cluster
+from gpus.annotations import node_devices
+from gpus.services import observed_node
+from gpus.vendors import VENDORS
 from kueueweb.demo.arrivals import is_arrival
 from kueueweb.demo.jobs import TRAINING
 from kueueweb.demo.story import RECLAIM, WHOLE_NODE, CardHealth, Event, Story, Submitted
 from queues.manifests.kueue_keys import REQUIRED_TOPOLOGY, START_AFTER
 from queues.models import Workload
 from queues.services.flows.job_flows import job_flows
-from simulation.fleet import MIXED, SEVERAL, fleet
+from simulation.fleet import MIXED, SEVERAL, WEST, fleet
 
 
 def story(name: str = SEVERAL) -> Story:
@@ -78,6 +82,16 @@ def test_inference_reclaims_a_rack_every_few_minutes() -> None:
     assert len(gangs) == 3
     templates = [job["spec"]["template"]["metadata"]["annotations"] for job in gangs]
     assert [each[REQUIRED_TOPOLOGY] for each in templates] == ["topology.example.org/rack"] * 3
+
+
+def test_the_clusters_have_as_many_devices_as_the_readme_says() -> None:
+    counts = {name: sum(device_count(node) for node in fleet(name)) for name in (SEVERAL, WEST)}
+    assert counts == {SEVERAL: 108, WEST: 8}
+
+
+def device_count(manifest: dict[str, Any]) -> int:
+    node = observed_node(manifest)
+    return len(node_devices(node.name, node.annotations, node.capacity, {}, VENDORS, 0, node.labels).devices)
 
 
 @pytest.mark.django_db

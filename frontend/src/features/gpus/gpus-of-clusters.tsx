@@ -17,10 +17,10 @@ import { QueryError } from "@/components/query-error";
 import { DataTable } from "@/components/table/data-table";
 import { chosenClusters } from "@/lib/url/clusters";
 import { type GpuFilters, matchesGpuFilters, withoutIdle } from "@/lib/url/gpu-filters";
-import { DEVICE_COLUMNS } from "./device-columns";
 import { DriftPanel } from "./drift-panel";
 import { GpuFilterBar } from "./gpu-filter-bar";
 import { HeadroomTable } from "./headroom-table";
+import { DEVICE_COLUMNS } from "./list/device-columns";
 import { StateCounts } from "./state-counts";
 import { type ClusterDevice, clusterDevices } from "./summary";
 

@@ -17,7 +17,7 @@ export interface ClusterDevice extends DeviceEntry {
   use?: MeasuredUse | undefined;
 }
 
-/** What the monitor of a device reports; null for a figure that it does not report. */
+/** The figures that the monitor of a device reports; null for a figure that it does not report. */
 export interface MeasuredUse {
   uuid: string;
   utilization_percent: number | null;

@@ -17,7 +17,7 @@ export interface NodeSeries {
   times: number[];
   /** Mean over the devices that report it, in percent; null where none does. */
   busy: (number | null)[];
-  /** Of all memory of the devices that report it, in percent. */
+  /** The used part of all memory of the devices that report it, in percent. */
   memory: (number | null)[];
   /** In degrees Celsius. */
   hottest: (number | null)[];

@@ -7,9 +7,9 @@ import { textColumn } from "@/components/table/columns";
 import type { DataColumn } from "@/components/table/data-table";
 import { gpuState } from "@/lib/url/gpu-filters";
 import { deviceModel } from "@/lib/words/device-words";
-import { gpuStateLooks } from "./gpu-state";
-import { type ClusterDevice, tenants } from "./summary";
-import { formatCoresShort } from "./units";
+import { gpuStateLooks } from "../gpu-state";
+import { type ClusterDevice, tenants } from "../summary";
+import { formatCoresShort } from "../units";
 
 const DEVICE_MEMORY = "nvidia.com/gpumem";
 

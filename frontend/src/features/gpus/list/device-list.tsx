@@ -5,9 +5,9 @@ import { AmountMeter } from "@/components/figures/amount-meter";
 import { Panel } from "@/components/panel";
 import { textColumn } from "@/components/table/columns";
 import { type DataColumn, DataTable, type Sort } from "@/components/table/data-table";
+import type { ClusterDevice, MeasuredUse } from "../summary";
 import { DEVICE_COLUMNS } from "./device-columns";
 import { sortDevices } from "./device-order";
-import type { ClusterDevice, MeasuredUse } from "./summary";
 
 const DEVICE_MEMORY = "nvidia.com/gpumem";
 

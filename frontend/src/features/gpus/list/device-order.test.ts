@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
+import type { DeviceEntry } from "../summary";
 import { listedDevices, sortDevices } from "./device-order";
-import type { DeviceEntry } from "./summary";
 
 function entry(uuid: string, node: string, index: number, used: number): DeviceEntry {
   const device = {

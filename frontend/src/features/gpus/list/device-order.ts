@@ -1,6 +1,6 @@
 /** The orders of the list of devices. */
 import { byName } from "@/lib/language";
-import type { ClusterDevice, DeviceEntry, MeasuredUse } from "./summary";
+import type { ClusterDevice, DeviceEntry, MeasuredUse } from "../summary";
 
 export function listedDevices(
   cluster: string,
