@@ -108,9 +108,11 @@ function DomainMap({ topology, nodes }: { topology: Topology; nodes: Node[] }) {
           </EmptyState>
         </Panel>
       )}
-      {domains.map((domain) => (
-        <DomainView key={domain.path.join("/")} domain={domain} resource={resource} />
-      ))}
+      <div className={classes.widest}>
+        {domains.map((domain) => (
+          <DomainView key={domain.path.join("/")} domain={domain} resource={resource} />
+        ))}
+      </div>
       {hosts.length > 0 && <Hosts nodes={hosts} resource={resource} />}
     </Stack>
   );
