@@ -170,7 +170,7 @@ def _push(cluster: Cluster, client: ClusterClient, report: PushReport, clock: Ca
     """Write Kueue's objects, where they are served, and everything else. Raises ClusterError."""
     may_start, later, serving = None, frozenset[int](), None
     if cluster.serves_kueue:
-        may_start = _admitted(cluster)
+        may_start = _admitted(cluster)  # of a workload that is admitted from now on, no object shows it yet
         serving = Serving(cluster, client, clock)
         later = serving.before_jobs()
         work = work_of(cluster)  # to serve the objects takes requests, and changes rows
@@ -246,7 +246,7 @@ class _Sweep:
         `later`.
         """
         due = {"cluster": self._cluster.pk, "now": self._now(), "limit": _BATCH}
-        after, some_end = 0, False
+        after = 0
         while True:
             rows, version = workload_rows_with_jobs(_UNPUSHED, {**due, "after": after})
             if rows and version != self._version:
@@ -257,15 +257,15 @@ class _Sweep:
                 for row in rows:
                     if row.pk not in later and (may_start is None or row.pk in may_start or not runs(row)):
                         self._tell_one(row)
-            finally:
+            finally:  # if the cluster stops answering, the next sweep has only the others
                 self._mark_pushed()
-            some_end |= any(row.ending is not None for row in rows)
+                if any(row.ending is not None for row in rows):
+                    # Their last pods may have ended before the end of their jobs was committed: no event of a pod
+                    # follows.
+                    settle_endings(self._cluster, now=self._now())
             if len(rows) < _BATCH:
                 break
             after = rows[-1].pk
-        if some_end:
-            # Their last pods may have ended before the end of their jobs was committed: no event of a pod follows.
-            settle_endings(self._cluster, now=self._now())
 
     def tell_of_makers(self) -> None:
         """Create, change or delete objects that create jobs (such as CronJobs). They have no workload, so they never
@@ -293,7 +293,7 @@ class _Sweep:
     def _tell_one(self, row: Workload) -> None:
         try:
             self._act(row)
-        except NotYet:
+        except NotYet:  # it stays unpushed, and the next sweep tries again
             return
         except CannotStart as refusal:
             key = (row.namespace, row.name)
@@ -397,7 +397,7 @@ class _Sweep:
         elif row.status == WorkloadStatus.FINISHED and source.kind.stopping is Stopping.DELETE:
             self._release(source)
         elif row.status == WorkloadStatus.FINISHED:
-            return
+            return  # its job has ended by itself; only pods have a finalizer to lose
         elif source.kind.stopping is Stopping.SUSPEND:
             self._jobs.carry_out(source, row)
         elif (there := self._gated_set(source)) is not None:

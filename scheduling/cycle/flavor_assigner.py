@@ -82,7 +82,7 @@ class FlavorAssigner:
             results = [PodSetResult(ps, _with_pods(ps, cq)) for ps in members]
             assignment.pod_sets.extend(results)
             search = _GroupSearch(self, cq, info, assignment, results, group, pins)
-            if not search.run():
+            if not search.run():  # a workload is admitted whole, so the other groups cannot help
                 break
         assignment.mode = min((ps.mode for ps in assignment.pod_sets), default=FIT)
         if assignment.mode is not NO_FIT and (cq.topology_only or info.asks_for_topology):
@@ -92,6 +92,7 @@ class FlavorAssigner:
     def _require_topologies(self, cq: ClusterQueueState, assignment: Assignment) -> None:
         """Refuse a pod set that needs a topology unless exactly one of its flavors has one."""
         for result in assignment.pod_sets:
+            # A pod set without pods has none to place, and takes whichever flavor it got.
             if result.pod_set.count == 0 or not self._matcher.needs_topology(cq, result.pod_set):
                 continue
             names = self._matcher.with_topology(choice.flavor for choice in result.flavors.values())
@@ -248,7 +249,7 @@ class _GroupSearch:
         first failure."""
         found: dict[str, Choice] = {}
         for resource, amount in self._requests.items():
-            if resource in found:
+            if resource in found:  # a flavor is chosen for all resources of a group at once
                 continue
             group = self._cq.group_of.get(resource)
             refusals: list[Refusal] = []
@@ -261,6 +262,7 @@ class _GroupSearch:
             if not choices:
                 return self._fail(refusals)
             found.update(choices)
+            # A flavor that needs preemption is kept with its reasons: they are told if no victims are found.
             if not fits:
                 self._assignment.refusals.append(refusals)
                 for result in self._results:
@@ -271,6 +273,7 @@ class _GroupSearch:
         return True
 
     def _fail(self, refusals: list[Refusal]) -> bool:
+        # As in Kueue: a pod set that gets no flavor for one resource shows none for the others either.
         self._assignment.refusals.append(refusals)
         for result in self._results:
             result.fits = False
@@ -316,10 +319,11 @@ class _GroupSearch:
             fungibility.when_can_preempt is FungibilityPolicy.TRY_NEXT_FLAVOR
             and fungibility.preference is not FungibilityPreference.PREEMPTION_OVER_BORROWING
         )
+        # The search for victims is by far the most expensive part of a cycle.
         may_wait = self._cq.can_preempt and a_fit_wins
         found = self._search(group, trigger, refusals, ask=not may_wait)
         if may_wait and found.mode is not FIT:
-            refusals.clear()
+            refusals.clear()  # the second search finds them again
             found = self._search(group, trigger, refusals, ask=True)
         if found.mode is not FIT:
             self._explain_devices(group, refusals)
@@ -406,7 +410,7 @@ class _GroupSearch:
         fits: dict[str, tuple[Mode, int]] = {}
         for name, amount in requested.items():
             cell = slot.cells.get(name)
-            if cell is None:
+            if cell is None:  # the quota does not limit this resource
                 fits[name] = (FIT, 0)
                 continue
             wanted = usage.get(cell, 0) + amount if usage else amount
@@ -434,7 +438,7 @@ def _sum(requests: Sequence[Mapping[str, int]]) -> dict[str, int]:
 
 def _tries_next(mode: Mode, level: int, when_borrow: FungibilityPolicy, when_preempt: FungibilityPolicy) -> bool:
     """Return whether the search continues after a flavor of this mode and level (Kueue's shouldTryNext)."""
-    if mode <= NO_CANDIDATES:
+    if mode <= NO_CANDIDATES:  # preemption cannot help here, so whatever the policies say, another flavor is no worse
         return True
     if mode is not FIT and when_preempt is FungibilityPolicy.TRY_NEXT_FLAVOR:
         return True
@@ -443,13 +447,14 @@ def _tries_next(mode: Mode, level: int, when_borrow: FungibilityPolicy, when_pre
 
 def _is_preferred(mode: Mode, level: int, other_mode: Mode, other_level: int, by_level: bool) -> bool:
     """Return whether the first mode and level are strictly better than the others (Kueue's isPreferred)."""
-    if mode is NO_FIT:
+    if mode is NO_FIT:  # of two flavors that do not fit, the first stays
         return False
     if other_mode is NO_FIT:
         return True
     # A flavor in which preemption cannot help is worse than one in which it can, however much the latter borrows.
     if (mode is NO_CANDIDATES) != (other_mode is NO_CANDIDATES):
         return other_mode is NO_CANDIDATES
+    # Which is dearer for the cohort, borrowing from it or ending its workloads, is the ClusterQueue's preference.
     if by_level:
         return (level, -mode) < (other_level, -other_mode)
     return (-mode, level) < (-other_mode, other_level)
