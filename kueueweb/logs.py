@@ -10,7 +10,8 @@ from typing import Final
 
 import kombu.exceptions
 import redis
-import structlog
+from pythonjsonlogger.core import LogData
+from pythonjsonlogger.orjson import OrjsonFormatter
 
 from foundation.outages import is_database_away
 
@@ -18,21 +19,18 @@ _AWAY: Final = (redis.ConnectionError, redis.TimeoutError, kombu.exceptions.Oper
 _SILENCE_SECONDS: Final = 10.0
 
 
-def json_formatter() -> logging.Formatter:
-    """Return a formatter that turns every record, ours and the libraries', into one line of JSON."""
-    return structlog.stdlib.ProcessorFormatter(
-        foreign_pre_chain=[
-            structlog.stdlib.add_log_level,
-            structlog.stdlib.add_logger_name,
-            structlog.stdlib.ExtraAdder(),
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-        ],
-        processors=[
-            structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-            structlog.processors.format_exc_info,
-            structlog.processors.JSONRenderer(),
-        ],
-    )
+class JsonFormatter(OrjsonFormatter):
+    """One line of JSON for each record, ours and the libraries': event, logger, level, timestamp, exception, and the
+    fields of `extra=`."""
+
+    def __init__(self) -> None:
+        names = {"message": "event", "name": "logger", "exc_info": "exception"}
+        super().__init__("%(message)s %(name)s", rename_fields=names, timestamp=True)
+
+    def add_fields(self, log_data: LogData, record: logging.LogRecord, message_dict: LogData) -> None:
+        """Add the level as it is usual in JSON, in lower case."""
+        super().add_fields(log_data, record, message_dict)
+        log_data["level"] = record.levelname.lower()
 
 
 class OutageInOneLine(logging.Filter):

@@ -444,7 +444,7 @@ LOGGING: dict[str, Any] = {
     "formatters": {
         LOG_FORMAT: {
             "console": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"},
-            "json": {"()": "kueueweb.logs.json_formatter"},
+            "json": {"()": "kueueweb.logs.JsonFormatter"},
         }[LOG_FORMAT],
         "line": {"format": "%(message)s"},
     },

@@ -2,6 +2,8 @@
 
 import json
 import logging
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
 
 import psycopg
 import pytest
@@ -9,19 +11,26 @@ import redis
 from celery.beat import SchedulingError
 from django.db import OperationalError
 
-from kueueweb.logs import OutageInOneLine, is_outage, json_formatter
+from kueueweb.logs import JsonFormatter, OutageInOneLine, is_outage
 
 
 def test_a_record_is_one_line_with_its_fields() -> None:
     record = logging.LogRecord("scheduler", logging.WARNING, __file__, 1, "%s waits", ("a job",), None)
     record.cluster = "default"
-    line = json_formatter().format(record)
+    record.at, record.key, record.found = datetime(2026, 1, 2, tzinfo=UTC), UUID(int=1), {1: object}
+    line = JsonFormatter().format(record)
     assert "\n" not in line
     content = json.loads(line)
-    assert content["event"] == "a job waits"
-    assert content["level"] == "warning"
-    assert content["logger"] == "scheduler"
-    assert content["cluster"] == "default"
+    assert datetime.fromisoformat(content.pop("timestamp")).utcoffset() == timedelta()
+    assert content == {
+        "event": "a job waits",
+        "level": "warning",
+        "logger": "scheduler",
+        "cluster": "default",
+        "at": "2026-01-02T00:00:00+00:00",
+        "key": "00000000-0000-0000-0000-000000000001",
+        "found": {"1": "object"},
+    }
 
 
 def test_a_traceback_stays_in_its_line() -> None:
@@ -31,7 +40,7 @@ def test_a_traceback_stays_in_its_line() -> None:
         record = logging.LogRecord(
             "x", logging.ERROR, __file__, 1, "failed", (), (type(error), error, error.__traceback__)
         )
-    line = json_formatter().format(record)
+    line = JsonFormatter().format(record)
     assert "\n" not in line
     assert "ValueError: why" in json.loads(line)["exception"]
 
