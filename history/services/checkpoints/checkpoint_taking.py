@@ -158,7 +158,8 @@ def _changes(cluster: Cluster, now: datetime) -> tuple[datetime | None, bytes | 
     last = earlier.values_list("taken_at", flat=True).first()
     since = max(since, last) if last else since
     try:
-        return since, read_changes(since)
+        with transaction.atomic():  # stopping COPY in its midst aborts the transaction, in which the rest is read
+            return since, read_changes(since)
     except TooManyChanges:
         _log.warning("cluster %s: too many changes since %s to keep them with the checkpoint", cluster.name, since)
         return None, None

@@ -21,7 +21,7 @@ from history.services.checkpoints.past_moments import NOT_RECORDED, cluster_at, 
 from history.services.checkpoints.past_rows import NoCheckpoint
 from history.tasks import take_checkpoints
 from queues.models import ClusterQueue, FlavorQuota, PodSet, Workload
-from scheduler.api.queue_status import read_numbers
+from scheduler.api.queue_status import NO_FIGURES, read_numbers
 from tests.factories import make_cluster, make_cluster_queue, make_workload
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -157,11 +157,20 @@ def test_changes_are_kept_for_an_hour_at_most_and_are_then_a_gap(cluster: Cluste
         find_moment(cluster, timezone.now() - timedelta(minutes=61))
 
 
-def test_too_many_changes_are_not_kept(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_changes_are_not_kept_and_the_checkpoint_is_taken(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
     make_workload(cluster, "a")
+    with connection.cursor() as cursor:  # more than one read of COPY has: the server is still sending when we stop
+        cursor.execute(
+            "INSERT INTO history_rowchange (at, table_name, operation, row_id, old) "
+            "SELECT clock_timestamp(), 'queues_workload', 'U', 0, hstore('name', repeat(md5(n::text), 1000)) "
+            "FROM generate_series(1, 1000) AS n"
+        )
     monkeypatch.setattr(change_recording, "MOST_CHANGE_BYTES", 10)
     found = take_checkpoint(cluster)
     assert (found.changes, found.changes_since) == (None, None)
+    assert found.figures["source"] != NO_FIGURES
 
 
 def test_damaged_changes_are_no_moment(cluster: Cluster) -> None:
