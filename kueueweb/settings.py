@@ -108,6 +108,7 @@ MIDDLEWARE = [
     "kueueweb.api.middleware.session_limits",
     "accounts.api.audited.audited",
     "kueueweb.api.middleware.no_store",
+    "kueueweb.api.middleware.without_options",
     "kueueweb.api.query_parameters.RefuseUnknownParameters",
     "django.contrib.messages.middleware.MessageMiddleware",
     *([] if FRAME_ANCESTORS else ["django.middleware.clickjacking.XFrameOptionsMiddleware"]),

@@ -28,6 +28,20 @@ def no_store(handler: Handler) -> Handler:
     return handle
 
 
+def without_options(handler: Handler) -> Handler:
+    """Leave OPTIONS out of the header Allow: Django's views name it, and the API refuses it (405)."""
+
+    def handle(request: HttpRequest) -> HttpResponse:
+        response = handler(request)
+        allowed = response.headers.get("Allow")
+        if allowed is not None and request.path_info.startswith("/api/"):
+            names = [name for part in allowed.split(",") if (name := part.strip()) != "OPTIONS"]
+            response.headers["Allow"] = ", ".join(names)
+        return response
+
+    return handle
+
+
 class CompressedAnswers(GZipMiddleware):
     """Compress lists and exports with gzip for clients that accept it.
 

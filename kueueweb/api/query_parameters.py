@@ -24,8 +24,8 @@ from kueueweb.api.errors import error_body, located
 from scheduling.manifest import LocatedError, MistakeReason
 
 _METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
-_NAMES_OF_ONE: Final = frozenset({"container", "device", "driver", "flavor", "node", "resource", "vendor"})
-"""Filters that take one name; the others take several with commas between them, or texts."""
+_NAMES_OF_ONE: Final = frozenset({"container"})
+"""Parameters that take one name; filters take several with commas between them, or texts."""
 _lock = threading.Lock()
 
 View = Callable[..., Any]

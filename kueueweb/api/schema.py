@@ -13,6 +13,7 @@ from drf_spectacular.utils import OpenApiParameter
 from rest_framework import serializers
 from rest_framework.permissions import SAFE_METHODS
 
+from accounts.api.idempotency import HEADER, REPLAYED
 from accounts.api.permissions import Scoped
 from accounts.api.scope import AT, DRY_RUN
 from kueueweb.api.examples import ERRORS, TAGS, examples
@@ -61,7 +62,23 @@ _ETAG: Final = {
     "schema": {"type": "string"},
 }
 _LATER: Final = (429, 503)
-_RETRY_AFTER: Final = {"description": "Seconds after which to try again.", "schema": {"type": "integer"}}
+_REQUEST_ID, _WARNING, _LOCATION = "X-Request-ID", "Warning", "Location"
+_HEADERS: Final = {
+    "Retry-After": {"description": "Seconds after which to try again.", "schema": {"type": "integer"}},
+    _REQUEST_ID: {
+        "description": "The id that the request sent, or a new one; the audit has it.",
+        "schema": {"type": "string"},
+    },
+    _WARNING: {
+        "description": 'Effects that may not be wanted: `299 - "..."`, separated by commas.',
+        "schema": {"type": "string"},
+    },
+    _LOCATION: {"description": "The address of the new object, if it is one.", "schema": {"type": "string"}},
+    REPLAYED: {
+        "description": "`true`: this is the first answer to the same Idempotency-Key, and nothing was done again.",
+        "schema": {"type": "string", "enum": ["true"]},
+    },
+}
 _ALWAYS: Final = (400, 401, 403, 404, 405, 503)
 _WITH_BODY: Final = (409, 413, 415, 429)
 _ONE_CLUSTER: Final = "The cluster's name."
@@ -90,7 +107,8 @@ _IF_MATCH: Final = OpenApiParameter(
 
 
 class Schema(AutoSchema):
-    """Adds the errors that any operation may answer with, and the parameters `cluster`, `dry_run` and `at`.
+    """Adds the errors that any operation may answer with, the headers of answers, and the parameters `cluster`,
+    `dry_run` and `at`.
 
     A view with `has_etag` answers with the header ETag, and takes If-Match where it writes; one with `reads_have_etag`
     answers so only when it is read. One with `takes_one_or_many` takes a list of objects, or one of them alone.
@@ -109,12 +127,28 @@ class Schema(AutoSchema):
             media_types = {renderer.media_type for renderer in self.view.get_renderers()}
             for code in self._errors(method):
                 operation["responses"].setdefault(str(code), _error_answer(code, error, sorted(media_types)))
+            self._add_headers(operation, method)
             if self._has_etag() or (method == "GET" and getattr(self.view, "reads_have_etag", False)):
                 self._add_etag(operation, method, error)
             if method == "POST" and getattr(self.view, "takes_one_or_many", False):
                 content = operation["requestBody"]["content"]["application/json"]
                 content["schema"] = {"oneOf": [content["schema"]["items"], content["schema"]]}
         return operation
+
+    def _add_headers(self, operation: Any, method: str) -> None:
+        """Add the headers of successful answers."""
+        keeps_answers = any(parameter["name"] == HEADER for parameter in operation.get("parameters", ()))
+        for code, response in operation["responses"].items():
+            if not code.startswith("2"):
+                continue
+            names = [_REQUEST_ID]
+            if method not in SAFE_METHODS:
+                names.append(_WARNING)
+            if code == str(HTTPStatus.CREATED):
+                names.append(_LOCATION)
+            if keeps_answers:
+                names.append(REPLAYED)
+            response["headers"] = {name: {"$ref": f"#/components/headers/{name}"} for name in names}
 
     def get_summary(self) -> str | None:
         """Return the first sentence of the description."""
@@ -127,7 +161,7 @@ class Schema(AutoSchema):
     def _add_etag(self, operation: Any, method: str, error: Any) -> None:
         for code, response in operation["responses"].items():
             if code.startswith("2") and "content" in response:
-                response["headers"] = {"ETag": _ETAG}
+                response["headers"] = {**response.get("headers", {}), "ETag": _ETAG}
         if method == "GET":
             return
         own = self.resolve_serializer(self._get_serializer(), "response").ref  # type: ignore[no-untyped-call]  # untyped there
@@ -177,10 +211,11 @@ def _error_answer(code: int, error: Any, media_types: Sequence[str]) -> dict[str
     example = {"error": {"$ref": f"#/components/examples/Error{code}"}}
     answer: dict[str, Any] = {
         "description": _ERRORS[code],
+        "headers": {_REQUEST_ID: {"$ref": f"#/components/headers/{_REQUEST_ID}"}},
         "content": {kind: {"schema": error, "examples": example} for kind in media_types},
     }
     if code in _LATER:
-        answer["headers"] = {"Retry-After": {"$ref": "#/components/headers/RetryAfter"}}
+        answer["headers"]["Retry-After"] = {"$ref": "#/components/headers/Retry-After"}
     return answer
 
 
@@ -201,7 +236,7 @@ def add_examples(result: Any, generator: Any, request: Any, public: bool) -> Any
     """Describe tags, and add an example to each error and each operation (a hook of drf-spectacular)."""
     components = result["components"]
     components["examples"] = {f"Error{code}": {"value": value} for code, value in ERRORS.items()}
-    components["headers"] = {"RetryAfter": _RETRY_AFTER}
+    components["headers"] = _HEADERS
     used = {tag for item in result["paths"].values() for operation in item.values() for tag in operation["tags"]}
     result["tags"] = [{"name": tag, "description": TAGS[tag]} for tag in sorted(used)]
     for (method, path), example in examples().items():

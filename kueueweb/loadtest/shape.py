@@ -139,7 +139,7 @@ def workload_json(shape: Shape, arrival: Arrival) -> dict[str, Any]:
     return {
         "namespace": NAMESPACE,
         "name": arrival.name,
-        "queue_name": arrival.cluster_queue,
+        "local_queue": arrival.cluster_queue,
         "priority": entry.priority,
         "pod_sets": [pod_set],
     }

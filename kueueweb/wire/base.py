@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from rest_framework.negotiation import BaseContentNegotiation
@@ -14,6 +14,7 @@ from rest_framework.response import Response
 from accounts.api.scope import AT, ClusterView
 from foundation.exceptions import InvalidRequest
 from kueueweb.api.content import JSONParser, JSONRenderer
+from kueueweb.wire.protobuf import ProtobufParser
 from kueueweb.wire.refusals import refusal_response
 
 _TEXT: Final = "application/json"
@@ -42,7 +43,7 @@ class WireView(ClusterView):
     schema = None  # the OpenAPI document describes REST; this format has discovery
     content_negotiation_class = _AnyJson
     renderer_classes = (JSONRenderer,)
-    parser_classes = (JSONParser,)
+    parser_classes: Sequence[type[BaseParser]] = (JSONParser, ProtobufParser)
     pagination_class = None
     writes_what_is_mirrored = False
     kind: ClassVar[str] = ""

@@ -16,6 +16,7 @@ from kueueweb.wire.base import WireView, accepted
 from kueueweb.wire.discovery import verbs_of
 from kueueweb.wire.object_reading import ObjectReader, Page, Selection
 from kueueweb.wire.patches import PARSERS, change_of, is_apply
+from kueueweb.wire.protobuf import ProtobufParser
 from kueueweb.wire.refusals import Refusal, forbidden, not_found
 from kueueweb.wire.resources import JsonObject, Resource
 from kueueweb.wire.rights import allows, reads
@@ -206,7 +207,7 @@ class StatusView(ResourceView):
 class ObjectView(StatusView):
     """Return one object."""
 
-    parser_classes = PARSERS  # type: ignore[assignment]  # more than the base reads
+    parser_classes = (*PARSERS, ProtobufParser)
 
     def put(self, request: Request, name: str, namespace: str = "") -> Response:
         """Replace the object."""

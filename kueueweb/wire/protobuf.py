@@ -1,76 +1,195 @@
-"""Reads the few messages that kubectl sends in Kubernetes' protobuf and never as JSON: its questions about rights."""
+"""Reads bodies in Kubernetes' protobuf as the objects that they would be in JSON. Typed Go clients send the built-in
+kinds so, and do not try JSON after a refusal. Answers are JSON, which all of them read.
+
+`scripts/protobuf_messages.py` writes the table of messages, and says how.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import base64
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
 from typing import IO, Any, Final
 
-from rest_framework.exceptions import ParseError
+import orjson
+from rest_framework.exceptions import ParseError, UnsupportedMediaType
 
 from kueueweb.api.content import BodyParser
 
 _MAGIC: Final = b"k8s\x00"
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _MAX_SHIFT: Final = 63
+_SIGN: Final = 2**63
+_TABLE: Final = Path(__file__).with_name("protobuf_messages.json")
+_KEY, _VALUE = 1, 2
+_LIST, _MAP = "[]", "map:"
 
-Message = Mapping[int, tuple[str, "Message | None"]]
-"""Number of a field -> its name, and the message in it; None for a text. Other fields are skipped."""
-
-_ATTRIBUTES: Final[Message] = {
-    1: ("namespace", None), 2: ("verb", None), 3: ("group", None), 5: ("resource", None), 6: ("subresource", None),
-    7: ("name", None),
-}  # fmt: skip
-_PATH: Final[Message] = {1: ("path", None), 2: ("verb", None)}
-_MESSAGES: Final[Mapping[str, Message]] = {
-    "SelfSubjectAccessReview": {
-        2: ("spec", {1: ("resourceAttributes", _ATTRIBUTES), 2: ("nonResourceAttributes", _PATH)})
-    },
-    "SelfSubjectRulesReview": {2: ("spec", {1: ("namespace", None)})},
-    "SelfSubjectReview": {},
-}
-_ENVELOPE: Final[Message] = {1: ("typeMeta", {1: ("apiVersion", None), 2: ("kind", None)})}
-_RAW: Final = 2
+Wire = int | bytes
 
 
-class ReviewParser(BodyParser):
-    """A review in protobuf as the object that it would be in JSON."""
+@dataclass(frozen=True, slots=True)
+class _Field:
+    """A field of a message. An empty name: its fields are those of the object itself."""
+
+    name: str
+    kind: str
+    is_kept: bool
+    """Whether it is in JSON although it is empty."""
+
+
+class ProtobufParser(BodyParser):
+    """A body in protobuf as the object that it would be in JSON."""
 
     media_type = "application/vnd.kubernetes.protobuf"
 
     def parse(
         self, stream: IO[bytes], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
     ) -> Any:
-        """Read the object. Raises ParseError for other data."""
+        """Read the object. Raises ParseError for other data, and UnsupportedMediaType for kinds that are read only as
+        JSON."""
         body = super().parse(stream, media_type, parser_context)
         if not body.startswith(_MAGIC):
             raise ParseError("The body is not Kubernetes protobuf.")
         try:
-            meta = _read(body[len(_MAGIC) :], _ENVELOPE).get("typeMeta", {})
-            raw = next((value for number, value in _fields(body[len(_MAGIC) :]) if number == _RAW), b"")
-            if meta.get("kind") not in _MESSAGES:
-                raise ParseError(f"{meta.get('kind')}: Unsupported value: send it as JSON")
-            return {**meta, **_read(raw, _MESSAGES[meta["kind"]])}
-        except (IndexError, ValueError) as mistake:
+            return _object(body[len(_MAGIC) :])
+        except (IndexError, ValueError, OverflowError, OSError) as mistake:
             raise ParseError(f"The body is not Kubernetes protobuf: {mistake}") from None
 
 
-def _read(data: bytes, message: Message) -> dict[str, Any]:
+def _object(data: bytes) -> dict[str, Any]:
+    """Return the object in an envelope, which names its kind."""
+    envelope = dict(_fields(data))
+    meta = {number: _text(value) for number, value in _fields(_bytes(envelope.get(1, b"")))}
+    kind = meta.get(2, "")
+    if kind not in _ROOTS:
+        detail = f"{kind}: Unsupported value: protobuf is read for {', '.join(_ROOTS)}; send it as application/json"
+        raise UnsupportedMediaType(ProtobufParser.media_type, detail)
+    return {"apiVersion": meta.get(1, ""), "kind": kind, **_message(_bytes(envelope.get(2, b"")), kind)}
+
+
+_ROOTS: Final = (
+    "DeleteOptions", "Job", "Namespace", "SelfSubjectAccessReview", "SelfSubjectReview", "SelfSubjectRulesReview",
+)  # fmt: skip
+
+
+@cache
+def _messages() -> Mapping[str, Mapping[int, _Field]]:
+    """Return the fields of each message by their numbers."""
+    return {
+        name: {int(number): _field(text) for number, text in fields.items()}
+        for name, fields in orjson.loads(_TABLE.read_bytes()).items()
+    }
+
+
+def _field(text: str) -> _Field:
+    name, _, kind = text.partition(" ")
+    return _Field(name, kind.removeprefix("*"), kind.startswith("*"))
+
+
+def _message(data: bytes, name: str) -> dict[str, Any]:
+    """Return the fields of a message. Unknown ones are passed by, as in Kubernetes."""
     found: dict[str, Any] = {}
     for number, value in _fields(data):
-        if number in message:
-            name, inner = message[number]
-            found[name] = value.decode() if inner is None else _read(value, inner)
+        field = _messages()[name].get(number)
+        if field is None:
+            continue
+        if field.kind.startswith(_LIST):
+            found.setdefault(field.name, []).extend(_items(value, field.kind.removeprefix(_LIST)))
+        elif field.kind.startswith(_MAP):
+            entry = dict(_fields(_bytes(value)))
+            inner = field.kind.removeprefix(_MAP)
+            found.setdefault(field.name, {})[_text(entry.get(_KEY, b""))] = _value(entry.get(_VALUE, b""), inner)
+        elif not field.name:
+            found |= _message(_bytes(value), field.kind)
+        else:
+            read = _value(value, field.kind)
+            if field.is_kept or not _is_empty(read):
+                found[field.name] = read
     return found
 
 
-def _fields(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield the fields that hold bytes; numbers are passed by. Raises IndexError and ValueError."""
+def _is_empty(value: Any) -> bool:
+    """Return whether JSON leaves a value out. Objects stay, as Go writes them."""
+    return value is None or (not value and not isinstance(value, dict))
+
+
+def _items(value: Wire, kind: str) -> list[Any]:
+    """Return the items of a list in a field: one, or numbers that are packed."""
+    if kind != "int" or isinstance(value, int):
+        return [_value(value, kind)]
+    found, at = [], 0
+    while at < len(value):
+        number, at = _varint(value, at)
+        found.append(_value(number, kind))
+    return found
+
+
+def _value(value: Wire, kind: str) -> Any:
+    read = _KINDS.get(kind)
+    return _message(_bytes(value), kind) if read is None else read(value)
+
+
+def _bytes(value: Wire) -> bytes:
+    if isinstance(value, int):
+        raise ValueError("a number stands in place of a text or an object")
+    return value
+
+
+def _text(value: Wire) -> str:
+    text = _bytes(value).decode()
+    if "\0" in text:
+        raise ValueError("a text contains a NUL character")
+    return text
+
+
+def _number(value: Wire) -> int:
+    if not isinstance(value, int):
+        raise ValueError("a text or an object stands in place of a number")
+    return value - 2 * _SIGN if value >= _SIGN else value
+
+
+def _quantity(value: Wire) -> str:
+    return _text(dict(_fields(_bytes(value))).get(1, b"0"))
+
+
+def _integer_or_text(value: Wire) -> int | str:
+    parts = dict(_fields(_bytes(value)))
+    return _text(parts.get(3, b"")) if _number(parts.get(1, 0)) else _number(parts.get(2, 0))
+
+
+def _time(value: Wire) -> str | None:
+    """Return the time in RFC 3339, to the second as Kubernetes writes it; None for the zero time."""
+    parts = dict(_fields(_bytes(value)))
+    if not parts:
+        return None
+    return datetime.fromtimestamp(_number(parts.get(1, 0)), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+_KINDS: Final[Mapping[str, Callable[[Wire], Any]]] = {
+    "string": _text,
+    "int": _number,
+    "bool": lambda value: bool(_number(value)),
+    "raw": lambda value: base64.b64encode(_bytes(value)).decode(),
+    "FieldsV1": lambda value: orjson.loads(dict(_fields(_bytes(value))).get(1, b"null")),
+    "IntOrString": _integer_or_text,
+    "MicroTime": _time,
+    "Quantity": _quantity,
+    "Time": _time,
+}
+
+
+def _fields(data: bytes) -> Iterator[tuple[int, Wire]]:
+    """Yield the numbers of the fields, and their values. Raises IndexError and ValueError."""
     at = 0
     while at < len(data):
         key, at = _varint(data, at)
         number, kind = key >> 3, key & 7
         if kind == _VARINT:
-            _, at = _varint(data, at)
+            value, at = _varint(data, at)
+            yield number, value
         elif kind == _BYTES:
             length, at = _varint(data, at)
             if at + length > len(data):

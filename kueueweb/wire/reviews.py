@@ -12,11 +12,9 @@ from rest_framework.response import Response
 
 from clusters.served import pending_workloads
 from clusters.served.kueue_kinds import GROUP
-from kueueweb.api.content import JSONParser
 from kueueweb.wire import definitions
 from kueueweb.wire.base import WireView
 from kueueweb.wire.discovery import subresources_of, verbs_of
-from kueueweb.wire.protobuf import ReviewParser
 from kueueweb.wire.refusals import Refusal
 from kueueweb.wire.resources import RESOURCES, resource_named
 from kueueweb.wire.rights import allows, reads
@@ -25,7 +23,6 @@ _EVERYTHING: Final = "*"
 
 
 class _ReviewView(WireView):
-    parser_classes = (JSONParser, ReviewParser)  # type: ignore[assignment]  # more than the base reads
     kind: ClassVar[str]
     group: ClassVar[str]
 

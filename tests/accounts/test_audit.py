@@ -166,7 +166,7 @@ def test_submissions_changes_and_ends_of_workloads_are_recorded(place: Cluster) 
     body = {
         "namespace": "team-a",
         "name": "w",
-        "queue_name": "research-local",
+        "local_queue": "research-local",
         "pod_sets": [{"count": 1, "requests": {"cpu": "1"}}],
     }
     assert client.post("/api/v1/workloads/", body, format="json").status_code == 201
@@ -198,7 +198,7 @@ def test_workloads_that_are_submitted_together_are_one_line_for_each_namespace(p
 
     def workload(namespace: str, name: str) -> dict[str, Any]:
         pod_sets = [{"count": 1, "requests": {"cpu": "1"}}]
-        common = {"queue_name": "research-local", "pod_sets": pod_sets, "labels": {"of": "sweep"}}
+        common = {"local_queue": "research-local", "pod_sets": pod_sets, "labels": {"of": "sweep"}}
         return {"namespace": namespace, "name": name, "priority": len(name), **common}
 
     body = [workload("team-a", "w-1"), workload("team-b", "alone"), workload("team-a", "w-20")]
@@ -213,7 +213,10 @@ def test_workloads_that_are_submitted_together_are_one_line_for_each_namespace(p
     assert (alone.namespace, alone.name) == ("team-b", "alone")
     assert alone.after is not None
     assert alone.after["priority"] == 5
-    for query in ("name=w-20", "search=W-2", "name=w-20&kind=workload&namespace=team-a"):
+    for query in (
+        "name=w-20", "search=W-2", "name=w-20&kind=workload&namespace=team-a", "name=other,w-20",
+        "name=w-20&kind=Token,workload", "name=w-20&verb=delete,create",
+    ):  # fmt: skip
         listed = client.get(f"/api/v1/audit/?{query}").json()["results"]
         assert [row["id"] for row in listed if row["id"] > start] == [together.id], query
     assert [edit.verb for edit in edits_of("Workload", "default", "team-a", "w-20")][-1] == "create"

@@ -14,7 +14,7 @@ from tests.api_client import SchemaClient
 from tests.users import make_user
 
 pytestmark = pytest.mark.django_db
-WORKLOAD = {"namespace": "team-a", "name": "w", "queue_name": "q", "pod_sets": [{"requests": {"cpu": "1"}}]}
+WORKLOAD = {"namespace": "team-a", "name": "w", "local_queue": "q", "pod_sets": [{"requests": {"cpu": "1"}}]}
 
 
 @pytest.fixture(autouse=True)

@@ -70,7 +70,7 @@ _ID: Final = "00000000-0000-0000-0000-000000000000"
 WORKLOAD: Final = {
     "namespace": "team-a",
     "name": "new",
-    "queue_name": "local",
+    "local_queue": "local",
     "pod_sets": [{"requests": {"cpu": "1"}}],
 }
 QUESTION: Final = {"kind": "remedies", "workload": {"namespace": "team-a", "name": "w"}}

@@ -203,7 +203,7 @@ def decisions(page: Page, admin: Api, heard: dict[str, list[float]], sockets: in
 def submit_many(admin: Api, count: int) -> None:
     """Rows for the list, some hundred in one request."""
     pod_sets = [{"requests": {"cpu": "1", "memory": "1Gi", "nvidia.com/gpu": "1"}}]
-    like_all = {"namespace": "ai-research", "queue_name": QUEUED_BY_NOBODY, "pod_sets": pod_sets}
+    like_all = {"namespace": "ai-research", "local_queue": QUEUED_BY_NOBODY, "pod_sets": pod_sets}
     for first in range(0, count, BATCH):
         names = [f"row-{number}" for number in range(first, min(first + BATCH, count))]
         admin.post("workloads/", [like_all | {"name": name} for name in names])

@@ -83,7 +83,7 @@ def bodies() -> list[bytes]:
         {
             "namespace": "team",
             "name": f"queue-{number % COHORTS}-{number // COHORTS % QUEUES}-{number}",
-            "queue_name": f"queue-{number % COHORTS}-{number // COHORTS % QUEUES}",
+            "local_queue": f"queue-{number % COHORTS}-{number // COHORTS % QUEUES}",
             "priority": kind[2],
             "pod_sets": [{"count": 1, "requests": {"cpu": kind[3]}}],
         }

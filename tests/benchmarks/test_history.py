@@ -69,7 +69,7 @@ def submit(cluster: Cluster, names: list[str], requests: dict[str, str]) -> None
         cluster,
         [
             read_workload(
-                {"namespace": "team", "name": name, "queue_name": f"queue-{index % QUEUES}", "pod_sets": pod_sets},
+                {"namespace": "team", "name": name, "local_queue": f"queue-{index % QUEUES}", "pod_sets": pod_sets},
                 index,
             )
             for index, name in enumerate(names)

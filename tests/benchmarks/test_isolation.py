@@ -45,7 +45,7 @@ def submit(cluster: Cluster, namespace: str, queue: str, names: list[str], cpu: 
     create_workloads(
         cluster,
         [
-            read_workload({"namespace": namespace, "name": name, "queue_name": queue, "pod_sets": pod_sets}, index)
+            read_workload({"namespace": namespace, "name": name, "local_queue": queue, "pod_sets": pod_sets}, index)
             for index, name in enumerate(names)
         ],
         actor="test",
@@ -98,7 +98,7 @@ class Tenant:
         self._queue = queue
 
     def submit(self, names: list[str], cpu: str) -> None:
-        one = {"namespace": self._namespace, "queue_name": self._queue}
+        one = {"namespace": self._namespace, "local_queue": self._queue}
         pod_sets = [{"count": 1, "requests": {"cpu": cpu}}]
         body = [{**one, "name": name, "pod_sets": pod_sets} for name in names]
         self._client.post("workloads/", json=body).raise_for_status()

@@ -37,7 +37,7 @@ def milliseconds(work: Callable[[int], object], rounds: int = ROUNDS) -> float:
 def body(prefix: str) -> bytes:
     pod_sets = [{"count": 2, "requests": {"cpu": "500m", "memory": "2Gi", "nvidia.com/gpu": "1"}}]
     documents = [
-        {"namespace": "team-a", "name": f"{prefix}-{number}", "queue_name": "main", "pod_sets": pod_sets}
+        {"namespace": "team-a", "name": f"{prefix}-{number}", "local_queue": "main", "pod_sets": pod_sets}
         for number in range(COUNT)
     ]
     return orjson.dumps(documents)

@@ -25,7 +25,7 @@ def workload(name: str, cpu: str = "1") -> dict[str, object]:
     return {
         "namespace": "team",
         "name": name,
-        "queue_name": "queue",
+        "local_queue": "queue",
         "pod_sets": [{"count": 1, "requests": {"cpu": cpu}}],
     }
 

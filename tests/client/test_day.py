@@ -60,7 +60,7 @@ def workload(prefix: str, cpu: str = "1", queue: str = "queue") -> dict[str, Any
     return {
         "namespace": "team",
         "generate_name": prefix,
-        "queue_name": queue,
+        "local_queue": queue,
         "pod_sets": [{"count": 1, "requests": {"cpu": cpu}}],
     }
 

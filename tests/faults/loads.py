@@ -93,7 +93,7 @@ class Load:
 
     def _submit(self) -> None:
         rows = [
-            {"namespace": NAMESPACE, "name": name, "queue_name": "flood", "pod_sets": POD_SETS} for name in self._names
+            {"namespace": NAMESPACE, "name": name, "local_queue": "flood", "pod_sets": POD_SETS} for name in self._names
         ]
         self._kept = self._account.call("POST", "workloads/", rows).acknowledged
 

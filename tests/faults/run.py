@@ -111,7 +111,7 @@ class Run:
         """Submit a workload that fits; after how many seconds it is admitted."""
         began = time.monotonic()
         name = f"probe-{len(self.cells)}-{time.monotonic_ns()}"
-        body = {"namespace": NAMESPACE, "name": name, "queue_name": "probe", "pod_sets": POD_SETS}
+        body = {"namespace": NAMESPACE, "name": name, "local_queue": "probe", "pod_sets": POD_SETS}
         path = f"workloads/{NAMESPACE}/{name}/"
         while not _is_admitted(self.admin.call("GET", path).body):
             self.admin.call("POST", "workloads/", body)

@@ -77,7 +77,7 @@ def test_no_workload_asks_for_more_than_64_bits(
 
 def test_nor_over_json(bob: SchemaClient) -> None:
     pod_sets = [{"count": 2**31 - 1, "requests": {"cpu": "9223372036854775"}}]
-    body = {"namespace": "team-a", "name": "w", "queue_name": "main", "pod_sets": pod_sets}
+    body = {"namespace": "team-a", "name": "w", "local_queue": "main", "pod_sets": pod_sets}
     assert refusals(bob.post(WORKLOADS, body)) == [("pod_sets.requests[cpu]", "Invalid")]
 
 
@@ -113,7 +113,7 @@ def test_annotations_are_256_kib_in_all(bob: SchemaClient, alice: SchemaClient, 
         "spec": {},
     }
     workload = {
-        "namespace": "team-a", "name": "w", "queue_name": "main", "annotations": {"a": value},
+        "namespace": "team-a", "name": "w", "local_queue": "main", "annotations": {"a": value},
         "pod_sets": [{"count": 1, "requests": {"cpu": "1"}}],
     }  # fmt: skip
     assert refusals(send(bob, annotated)) == [("metadata.annotations", "TooLong")]

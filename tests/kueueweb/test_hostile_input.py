@@ -63,7 +63,7 @@ def test_a_number_beyond_64_bits_in_a_template_is_as_large_as_a_float(alice: Sch
 def test_a_template_may_be_nested_so_deep_and_no_deeper(bob: SchemaClient, levels: int, taken: bool) -> None:
     deep = '{"a":' * levels + "1" + "}" * levels
     template = f'{{"spec":{{"containers":[{{"name":"c","image":"i","env":[{deep}]}}]}}}}'
-    body = f'{{"namespace":"team-a","generate_name":"d-","queue_name":"q","pod_sets":[{{"template":{template}}}]}}'
+    body = f'{{"namespace":"team-a","generate_name":"d-","local_queue":"q","pod_sets":[{{"template":{template}}}]}}'
     answer = bob.generic("POST", "/api/v1/workloads/", body, content_type="application/json")
     assert answer.status_code < 500
     too_deep = answer.status_code == 400 and answer.json()["reason"] == "Malformed"
@@ -91,6 +91,7 @@ def test_options_are_not_described(alice: SchemaClient, path: str) -> None:
     answer = alice.options(f"/api/v1/{path}/")
     assert answer.status_code == 405
     assert "GET" in answer.headers["Allow"] or "PUT" in answer.headers["Allow"]
+    assert "OPTIONS" not in answer.headers["Allow"]
     assert orjson.loads(answer.content)["reason"] == "MethodNotAllowed"
 
 

@@ -26,6 +26,18 @@ def test_every_operation_says_how_it_fails() -> None:
             assert {"400", "401", "403", "404", "503"} <= operation["responses"].keys(), f"{method} {path}"
 
 
+def test_every_answer_names_its_headers() -> None:
+    operations = {(method, path): each for path, item in schema()["paths"].items() for method, each in item.items()}
+    successes = {
+        (*key, code): answer for key, each in operations.items() for code, answer in each["responses"].items()
+        if code.startswith("2")
+    }  # fmt: skip
+    assert [key for key, answer in successes.items() if "X-Request-ID" not in answer["headers"]] == []
+    submission = operations["post", "/api/v1/workloads/"]["responses"]["201"]["headers"]
+    assert submission.keys() == {"X-Request-ID", "Warning", "Location", "Idempotency-Replayed"}
+    assert operations["get", "/api/v1/workloads/"]["responses"]["200"]["headers"].keys() == {"X-Request-ID"}
+
+
 def test_refusals_are_said_once() -> None:
     document = schema()
     refusals = {

@@ -156,7 +156,7 @@ OPERATIONS: Final[dict[tuple[str, str], Write]] = {
     ("post", "manifests/"): Write(JOB, "application/yaml", again=codes(409)),
     ("post", "preview/"): Write(JOB, "application/yaml", again=codes(409)),
     ("post", "workloads/"): Write(
-        {"namespace": "team-a", "name": "two", "queue_name": "local", "pod_sets": [{"requests": {"cpu": "1"}}]},
+        {"namespace": "team-a", "name": "two", "local_queue": "local", "pod_sets": [{"requests": {"cpu": "1"}}]},
         right=codes(201), again=codes(400, 409),
     ),
     ("delete", "workloads/{namespace}/{name}/"): Write(right=codes(202, 204), again=codes(404)),

@@ -309,7 +309,7 @@ def test_ten_thousand_workloads_under_one_generated_name(alice: SchemaClient, cl
     one = {
         "namespace": "team-a",
         "generate_name": "b-",
-        "queue_name": "local",
+        "local_queue": "local",
         "pod_sets": [{"requests": {"cpu": "1"}}],
     }
     answer: Any = alice.post(f"{API}/workloads/", [one] * 10_000, format="json")

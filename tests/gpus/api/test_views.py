@@ -102,6 +102,17 @@ def test_devices(alice: SchemaClient, bob: SchemaClient, devices: Any) -> None:
     assert [row["uuid"] for row in rest["results"]] == ["GPU-n2-1"]
     found = alice.get("/api/v1/devices/", {"node": "n1", "vendor": "NVIDIA"}).json()["results"]
     assert found[1]["slices"][0]["workload"] == "kube-system/monitor"
+    for query, number in (
+        ({"node": "n1,n2"}, 4), ({"node": "absent,n2"}, 2), ({"vendor": "AMD,NVIDIA", "type": "A100,V100"}, 4),
+        ({"vendor": "AMD,Other"}, 0),
+    ):  # fmt: skip
+        assert len(bob.get("/api/v1/devices/", query).json()["results"]) == number, query
+    url = "/api/v1/device-allocations/"
+    for query, number in (
+        ({"node": "n1,n2"}, 3), ({"device": "GPU-n1-1,absent"}, 1), ({"source": "decided,external"}, 3),
+        ({"source": "external"}, 1),
+    ):  # fmt: skip
+        assert len(alice.get(url, query).json()["results"]) == number, query
 
 
 def test_a_device_in_mig_mode_says_where_its_instances_are(alice: SchemaClient, devices: Any) -> None:

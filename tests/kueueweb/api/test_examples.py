@@ -375,7 +375,7 @@ def workloads(day: Day, settle: Callable[[], None]) -> None:
     day.call("patch", "notification-rules/{rule_id}/", {"enabled": False}, rule_id=rule["id"], by=bob)
     day.call("get", "notification-rules/", by=bob)
     pod_sets = [{"name": "main", "count": 2, "requests": ASKED}]
-    one = {"namespace": NAMESPACE, "queue_name": "research", "pod_sets": pod_sets}
+    one = {"namespace": NAMESPACE, "local_queue": "research", "pod_sets": pod_sets}
     day.call("post", "preview/", JOB, by=bob)
     day.call("post", "manifests/", JOB, by=bob)
     day.call("post", "workloads/", [one | {"name": "evaluate", "priority_class": "urgent"}], by=bob)

@@ -10,7 +10,7 @@ from queues.models import Workload
 
 pytestmark = pytest.mark.django_db
 
-JOB = {"namespace": "team", "name": "one", "queue_name": "queue", "pod_sets": [{"count": 1, "requests": {"cpu": "1"}}]}
+JOB = {"namespace": "team", "name": "one", "local_queue": "queue", "pod_sets": [{"count": 1, "requests": {"cpu": "1"}}]}
 
 
 def test_the_index_leads_to_every_list(client: Client) -> None:

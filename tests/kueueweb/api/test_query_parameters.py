@@ -54,8 +54,8 @@ def test_it_is_named_with_those_that_there_are(vera: SchemaClient, cluster: Clus
         ("workloads/?since=2026-02-30T00:00:00Z", "must be an RFC 3339 time"),
         ("decisions/?workload_uid=", "must be a UUID"),
         ("workloads/?namespace=team-a&namespace=team-b", "Duplicate value: it was given 2 times"),
-        ("workloads/?node=node-1,node-2", "must be one name: no name contains a comma"),
-        ("devices/?vendor=NVIDIA,AMD", "must be one name: no name contains a comma"),
+        ("history/?metric=admitted&flavor=a,b", "must be one name: no name contains a comma"),
+        ("history/?metric=admitted&resource=cpu,memory", "must be one name: no name contains a comma"),
     ],
 )
 def test_a_value_that_cannot_be_read_is_refused_and_filters_are_never_dropped(

@@ -65,6 +65,8 @@ def test_priority(alice: SchemaClient, bob: SchemaClient, cluster: Cluster, work
     ]
     for wrong in bodies:
         assert bob.post(f"{URL}team-a/a/priority/", wrong).status_code == 400
+    [mistake] = bob.post(f"{URL}team-a/a/priority/", {"priority_class": "low"}).json()["errors"]
+    assert (mistake["path"], mistake["value"]) == ("priority_class", "low")
 
 
 def test_priority_of_many(alice: SchemaClient, bob: SchemaClient, cluster: Cluster, workloads: Any) -> None:

@@ -56,6 +56,7 @@ def test_flows_are_filtered_by_namespace_and_name(alice: SchemaClient) -> None:
     for query, number in (
         ("?namespace=team-a", 1), ("?namespace=team-b", 0), ("?name=nightly", 1), ("?name=weekly", 0),
         ("?search=IGHT", 1), ("?search=team", 0),
+        ("?namespace=team-b,team-a", 1), ("?name=weekly,nightly", 1), ("?namespace=team-b,team-c", 0),
     ):  # fmt: skip
         assert len(alice.get(ADDRESS + query).json()["results"]) == number
 

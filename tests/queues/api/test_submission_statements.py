@@ -54,7 +54,7 @@ def workloads(prefix: str, count: int) -> bytes:
             {
                 "namespace": "team-a",
                 "name": f"{prefix}-{number}",
-                "queue_name": "research-local",
+                "local_queue": "research-local",
                 "pod_sets": [{"count": 1 + number % 3, "requests": {"cpu": "500m"}}],
             }
             for number in range(count)

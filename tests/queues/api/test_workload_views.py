@@ -18,7 +18,7 @@ def workload(name: str, namespace: str = "team-a", **fields: Any) -> dict[str, A
     return {
         "namespace": namespace,
         "name": name,
-        "queue_name": "main",
+        "local_queue": "main",
         "pod_sets": [{"count": 2, "requests": {"cpu": "500m", "memory": "2Gi", "nvidia.com/gpu": "1"}}],
         **fields,
     }
@@ -69,12 +69,12 @@ def test_one_workload(bob: SchemaClient, local_queue: LocalQueue) -> None:
 @pytest.mark.parametrize("query", ["", "?dry_run=true"])
 def test_a_queue_that_does_not_exist_is_a_warning(bob: SchemaClient, local_queue: LocalQueue, query: str) -> None:
     assert "Warning" not in bob.post(f"{URL}{query}", workload("there")).headers
-    mixed = [workload("a", queue_name="none"), workload("b", queue_name="none"), workload("c"), {**JOB}]
+    mixed = [workload("a", local_queue="none"), workload("b", local_queue="none"), workload("c"), {**JOB}]
     answer = bob.post(f"{URL}{query}", mixed)
     text = "LocalQueue none doesn't exist in namespace team-a: no workload starts until it does"
     assert (answer.status_code, answer.headers["Warning"]) == (201, f'299 - "{text}"')
     assert Workload.objects.exists() is not bool(query)
-    many = bob.post(f"{URL}{query}", [workload(f"m-{number}", queue_name=f"none-{number}") for number in range(50)])
+    many = bob.post(f"{URL}{query}", [workload(f"m-{number}", local_queue=f"none-{number}") for number in range(50)])
     assert many.headers["Warning"].count("299 - ") == MAX_WARNINGS + 1
     assert many.headers["Warning"].endswith('299 - "30 more warnings"')
 
@@ -247,7 +247,7 @@ def test_refuses_parameters_that_are_none(alice: SchemaClient, parameters: dict[
 
 
 def test_filters(alice: SchemaClient, local_queue: LocalQueue) -> None:
-    alice.post(URL, [workload("train-a"), workload("serve", "team-b", queue_name="other"), workload("train-b")])
+    alice.post(URL, [workload("train-a"), workload("serve", "team-b", local_queue="other"), workload("train-b")])
     Workload.objects.filter(name="train-b").update(status="Admitted", active=False)
     assert names(alice.get(URL, {"search": "TRAIN"})) == ["train-b", "train-a"]
     assert names(alice.get(URL, {"search": "am-b/se"})) == ["serve"]
@@ -285,7 +285,9 @@ def test_filters_by_what_it_runs_on_and_asks_for(alice: SchemaClient, local_queu
     PodSet.objects.filter(workload__name="serve").update(requests={"cpu": 1, "example.com/x": 1})
     assert names(alice.get(URL, {"node": "n1"})) == ["train"]
     assert names(alice.get(URL, {"node": "n2"})) == []
+    assert names(alice.get(URL, {"node": "n2,n1"})) == ["train"]
     assert names(alice.get(URL, {"resource": "example.com/x"})) == ["serve"]
+    assert names(alice.get(URL, {"resource": "absent,example.com/x"})) == ["serve"]
     assert names(alice.get(URL, {"label": "team"})) == ["train"]
     assert names(alice.get(URL, {"label": "team=vision"})) == ["train"]
     assert names(alice.get(URL, {"label": "team=speech"})) == []

@@ -26,7 +26,7 @@ URL = "/api/v1/workloads/"
 
 def document(**more: Any) -> dict[str, Any]:
     pod_sets = [{"count": 1, "requests": {"cpu": "1"}}]
-    return {"namespace": "team-a", "generate_name": "w-", "queue_name": "main", "pod_sets": pod_sets, **more}
+    return {"namespace": "team-a", "generate_name": "w-", "local_queue": "main", "pod_sets": pod_sets, **more}
 
 
 @pytest.fixture(autouse=True)

@@ -137,6 +137,7 @@ def test_only_queues_to_which_the_reader_may_submit_are_listed(
     (row,) = charlie.get(ALL).json()["results"]
     assert (row["name"], row["active"], row["resources"], row["levels"]) == ("lost", False, [], [])
     assert [row["name"] for row in alice.get(f"{ALL}?namespace=team-b").json()["results"]] == ["lost"]
+    assert [row["name"] for row in alice.get(f"{ALL}?namespace=team-a,team-b").json()["results"]] == ["main", "lost"]
     assert charlie.get(f"{ALL}?namespace=team-a").json()["results"] == []
 
 

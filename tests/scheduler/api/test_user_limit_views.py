@@ -87,7 +87,7 @@ def join(user: str, *groups: str) -> None:
 
 
 def submit(client: SchemaClient, name: str, cpu: str = "1") -> None:
-    body = {"namespace": "team-a", "name": name, "queue_name": "main", "pod_sets": [{"requests": {"cpu": cpu}}]}
+    body = {"namespace": "team-a", "name": name, "local_queue": "main", "pod_sets": [{"requests": {"cpu": cpu}}]}
     answer = client.post("/api/v1/workloads/", body)
     assert answer.status_code == 201, answer.content
 

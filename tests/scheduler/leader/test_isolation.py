@@ -52,7 +52,7 @@ class Work:
 
 
 def submit(cluster: Cluster, team: str, names: list[str], cpu: str) -> None:
-    fields = {"namespace": f"team-{team}", "queue_name": team, "pod_sets": [{"count": 1, "requests": {"cpu": cpu}}]}
+    fields = {"namespace": f"team-{team}", "local_queue": team, "pod_sets": [{"count": 1, "requests": {"cpu": cpu}}]}
     create_workloads(
         cluster, [read_workload({**fields, "name": name}, index) for index, name in enumerate(names)], actor="test"
     )

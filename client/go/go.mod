@@ -1,0 +1,3 @@
+module kueueweb.io/client
+
+go 1.24
