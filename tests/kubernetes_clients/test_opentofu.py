@@ -9,6 +9,7 @@ from typing import Final
 
 import pytest
 
+from accounts.models import Namespace
 from queues.models import ClusterQueue, Job, LocalQueue, ResourceFlavor
 from tests.kubernetes.control_plane import PROGRAMS
 from tests.kubernetes.test_kubectl import Kubectl
@@ -109,6 +110,42 @@ resource "kubernetes_manifest" "job" {
 """
 
 
+_TYPED: Final = """
+resource "kubernetes_namespace_v1" "team" {
+  metadata {
+    name   = "team-c"
+    labels = { tier = "x" }
+  }
+}
+resource "kubernetes_job_v1" "job" {
+  wait_for_completion = false
+  metadata {
+    name      = "typed"
+    namespace = "team-a"
+    labels    = { "kueue.x-k8s.io/queue-name" = "main" }
+  }
+  spec {
+    parallelism = 1
+    completions = 1
+    template {
+      metadata {}
+      spec {
+        restart_policy = "Never"
+        container {
+          name    = "main"
+          image   = "busybox"
+          command = ["sleep", "1"]
+          resources {
+            requests = { cpu = "1" }
+          }
+        }
+      }
+    }
+  }
+}
+"""
+
+
 @pytest.fixture
 def tofu(kubectl: Kubectl, program: Callable[[str], str], tmp_path: Path) -> Tofu:
     """Runs OpenTofu as a user with resources, in one folder, and returns its output."""
@@ -157,3 +194,13 @@ def test_a_job_of_a_submitter(tofu: Tofu) -> None:
     assert "forbidden" in refused.value.stderr
     tofu("bob", _JOB, "destroy", "-auto-approve")
     assert not Job.objects.filter(name="trained").exists()
+
+
+def test_resources_of_one_kind_send_protobuf(tofu: Tofu) -> None:
+    tofu("alice", _TYPED, "apply", "-auto-approve")
+    assert Namespace.objects.get(name="team-c").labels["tier"] == "x"
+    [workload] = Job.objects.get(name="typed").workloads.all()
+    assert (workload.queue_name, workload.submitted_by) == ("main", "alice")
+    assert "No changes." in tofu("alice", _TYPED, "plan")
+    tofu("alice", _TYPED, "destroy", "-auto-approve")
+    assert not Job.objects.filter(name="typed").exists()
