@@ -68,6 +68,10 @@ test-clients: $(VENV)/.dev ## kueuectl, k9s and OpenTofu with Terraform's provid
 	$(BIN)/python scripts/kubernetes.py .run/kubernetes --clients
 	$(BIN)/python -m pytest tests/kubernetes_clients $(ARGS)
 
+.PHONY: test-go-client
+test-go-client: $(VENV)/.dev ## the Go client: its tests, and a day's work with it against the web process (needs Go)
+	$(BIN)/python -m pytest tests/client/test_go_client.py $(ARGS)
+
 .PHONY: test-helm
 test-helm: $(VENV)/.dev ## the Helm chart with Helm itself, installed on a real Kubernetes (needs Go; minutes)
 	$(BIN)/python scripts/kubernetes.py .run/kubernetes
@@ -125,8 +129,9 @@ format: $(VENV)/.dev ## bring the Python code into the style that lint checks
 	$(BIN)/ruff format .
 
 .PHONY: schema
-schema: $(VENV)/.dev ## write the REST schema again, and the types that the front end makes from it
+schema: $(VENV)/.dev ## write the REST schema again, and what the front end and the Go client make from it
 	$(BIN)/python manage.py spectacular --validate --fail-on-warn --format openapi-json --file docs/openapi.json
+	$(BIN)/python -m scripts.go_client docs/openapi.json client/go
 	$(FRONTEND) run schema
 
 .PHONY: examples

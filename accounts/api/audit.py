@@ -15,7 +15,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.api.csv_lines import csv_lines
-from accounts.api.names_filter import NamesFilter
+from accounts.api.names_filter import ChoicesFilter, NamesFilter, names_in
 from accounts.api.scope import ClusterView
 from accounts.models import AuditRecord, AuditRecordQuerySet, AuditVerb
 from accounts.services.audit import line
@@ -61,12 +61,12 @@ class AuditFilter(filters.FilterSet):  # type: ignore[misc]  # the library is no
     """Filters of `audit/`."""
 
     username = NamesFilter()
-    verb = filters.ChoiceFilter(choices=[(verb.value, verb.value) for verb in AuditVerb])
-    kind = filters.CharFilter(lookup_expr="iexact", help_text="Ignores case.")
+    verb = ChoicesFilter(choices=[(verb.value, verb.value) for verb in AuditVerb])
+    kind = NamesFilter(method="of_kinds", help_text="One or more, separated by commas. Ignores case.")
     namespace = NamesFilter()
-    name = filters.CharFilter(method="about")
-    request_id = filters.CharFilter()
-    address = filters.CharFilter()
+    name = NamesFilter(method="about")
+    request_id = NamesFilter()
+    address = NamesFilter()
     search = filters.CharFilter(method="with_part", help_text="A substring of the object's name.")
     since = filters.IsoDateTimeFilter(field_name="at", lookup_expr="gte")
     until = filters.IsoDateTimeFilter(field_name="at", lookup_expr="lt")
@@ -76,7 +76,14 @@ class AuditFilter(filters.FilterSet):  # type: ignore[misc]  # the library is no
         fields: list[str] = []
 
     def about(self, rows: AuditRecordQuerySet, field: str, value: str) -> AuditRecordQuerySet:
-        return rows.about(value)
+        return rows.about(*names_in(value))
+
+    def of_kinds(self, rows: AuditRecordQuerySet, field: str, value: str) -> AuditRecordQuerySet:
+        """Return the records about these kinds."""
+        found = Q()
+        for kind in names_in(value):
+            found |= Q(kind__iexact=kind)
+        return rows.filter(found)
 
     def with_part(self, rows: AuditRecordQuerySet, field: str, value: str) -> AuditRecordQuerySet:
         return rows.with_part(value)

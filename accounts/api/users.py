@@ -35,7 +35,7 @@ class UserRowSerializer(serializers.Serializer[Any]):
     is_superuser = serializers.BooleanField(help_text="Whether the user has all permissions, regardless of roles.")
     email = serializers.CharField()
     groups = serializers.ListField(child=serializers.CharField())
-    last_login = serializers.DateTimeField(allow_null=True, help_text="The last login in a browser; null: never.")
+    last_login_at = serializers.DateTimeField(allow_null=True, help_text="The last login in a browser; null: never.")
     created_at = serializers.DateTimeField()
 
 
@@ -154,6 +154,6 @@ def _json(user: User) -> dict[str, Any]:
         "is_superuser": user.is_superuser,
         "email": user.email,
         "groups": sorted(group.name for group in user.groups.all()),
-        "last_login": user.last_login,
+        "last_login_at": user.last_login,
         "created_at": user.date_joined,
     }

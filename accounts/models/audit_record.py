@@ -22,9 +22,12 @@ class AuditVerb(StrEnum):
 class AuditRecordQuerySet(models.QuerySet["AuditRecord"]):
     """Queries for the records of an object."""
 
-    def about(self, name: str) -> Self:
-        """Return records about the object of this name, including entries that list several names."""
-        return self.filter(Q(name=name) | Q(name="", after__names__contains=[name]))
+    def about(self, *names: str) -> Self:
+        """Return records about the objects of these names, including entries that list several names."""
+        listed = Q()
+        for name in names:
+            listed |= Q(name="", after__names__contains=[name])
+        return self.filter(Q(name__in=names) | listed)
 
     def with_part(self, text: str) -> Self:
         """Records about objects whose names contain the text."""

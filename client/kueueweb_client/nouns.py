@@ -76,7 +76,7 @@ WORKLOADS: Final = Noun(
     ("workloads", "workload", "wl", "kwl", "kueueworkload", "kueueworkloads"),
     (
         _ROW_NAME,
-        ("QUEUE", field("queue_name")),
+        ("QUEUE", field("local_queue")),
         ("CLUSTERQUEUE", field("cluster_queue")),
         ("STATUS", field("status")),
         ("POSITION", lambda row: cells.shown(row.get("position") or None)),

@@ -15,7 +15,7 @@ class Workload(TypedDict):
     uid: str
     namespace: str
     name: str
-    queue_name: str
+    local_queue: str
     cluster_queue: str
     priority: int
     priority_class: str

@@ -11,6 +11,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from accounts.api.names_filter import ONE_OR_MORE, names_in
 from accounts.api.scope import ClusterView
 from accounts.api.whole_list import WholeList
 from queues.models import ClusterObject, ServedObject
@@ -68,7 +69,10 @@ class PublishedDevicesView(ClusterView):
     queryset = ClusterObject.objects.none()
 
     @extend_schema(
-        parameters=[OpenApiParameter("node", str), OpenApiParameter("driver", str)],
+        parameters=[
+            OpenApiParameter("node", str, description=ONE_OR_MORE),
+            OpenApiParameter("driver", str, description=ONE_OR_MORE),
+        ],
         responses=PublishedDeviceSerializer(many=True),
     )
     def get(self, request: Request) -> Response:
@@ -93,8 +97,8 @@ class PublishedDevicesView(ClusterView):
             for pk, objects in found.items()
             for device in _devices(objects["ResourceSlice"], objects["DeviceClass"], holders[pk])
         ]
-        wanted = {key: value for key in ("node", "driver") if (value := request.query_params.get(key))}
-        chosen = [each for each in devices if all(each[key] == value for key, value in wanted.items())]
+        wanted = {key: names_in(value) for key in ("node", "driver") if (value := request.query_params.get(key))}
+        chosen = [each for each in devices if all(each[key] in values for key, values in wanted.items())]
         return self.get_paginated_response(chosen)
 
 

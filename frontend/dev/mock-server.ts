@@ -121,7 +121,7 @@ function matching(query: URLSearchParams): WorkloadDetail[] {
   return fixture.workloads.filter(
     (workload) =>
       filters.every((name) => query.get(name)?.split(",").includes(workload[name]) ?? true) &&
-      (query.get("local_queue") === null || workload.queue_name === query.get("local_queue")) &&
+      (query.get("local_queue") === null || workload.local_queue === query.get("local_queue")) &&
       workload.name.includes(search),
   );
 }

@@ -9,6 +9,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from accounts.api.names_filter import ChoicesFilter, NamesFilter
 from accounts.api.scope import ClusterView
 from gpus.api import serializers as shapes
 from gpus.api.gpu_json import allocation_json, devices_json, nodes_json, slice_values
@@ -30,9 +31,9 @@ class NodeFilter(filters.FilterSet):  # type: ignore[misc]  # the library is not
 class DeviceFilter(filters.FilterSet):  # type: ignore[misc]  # the library is not typed
     """Filters of `devices/`."""
 
-    node = filters.CharFilter(field_name="node__name")
-    vendor = filters.CharFilter()
-    type = filters.CharFilter()
+    node = NamesFilter(field_name="node__name")
+    vendor = NamesFilter()
+    type = NamesFilter()
     healthy = filters.BooleanFilter()
     cordoned = filters.BooleanFilter()
 
@@ -44,9 +45,9 @@ class DeviceFilter(filters.FilterSet):  # type: ignore[misc]  # the library is n
 class DeviceAllocationFilter(filters.FilterSet):  # type: ignore[misc]  # the library is not typed
     """Filters of `device-allocations/`."""
 
-    node = filters.CharFilter(field_name="node__name")
-    device = filters.CharFilter(field_name="device_uuid")
-    source = filters.ChoiceFilter(choices=AllocationSource.choices)
+    node = NamesFilter(field_name="node__name")
+    device = NamesFilter(field_name="device_uuid")
+    source = ChoicesFilter(choices=AllocationSource.choices)
 
     class Meta:
         model = DeviceAllocation

@@ -57,6 +57,12 @@ class HistorySerializer(serializers.Serializer[Any]):
     series = LineSerializer(many=True)
 
 
+def _one_name(name: str) -> str:
+    if "," in name:
+        raise serializers.ValidationError("must be one name: no name contains a comma")
+    return name
+
+
 class HistoryQuery(serializers.Serializer[Any]):
     """The requested series, their period and their step."""
 
@@ -66,6 +72,14 @@ class HistoryQuery(serializers.Serializer[Any]):
     since = serializers.DateTimeField(required=False)
     until = serializers.DateTimeField(required=False)
     step = serializers.IntegerField(required=False, min_value=15, max_value=7 * 86_400)
+
+    def validate_flavor(self, name: str) -> str:
+        """Return the name. Lines of several flavors have no sum that means something."""
+        return _one_name(name)
+
+    def validate_resource(self, name: str) -> str:
+        """Return the name. Amounts of several resources have no sum."""
+        return _one_name(name)
 
     def validate_step(self, step: int) -> int:
         """Return a multiple of the shortest step."""

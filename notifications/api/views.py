@@ -283,8 +283,8 @@ class RuleListView(_OwnView):
             User.objects.select_for_update().get(pk=self.user().pk)
             if NotificationRule.objects.filter(user=self.user()).count() >= MAX_RULES_PER_USER:
                 raise LimitReached(f"You have {MAX_RULES_PER_USER} rules, the maximum. Delete one first.")
-            serializer.save(user=self.user(), cluster=self.cluster, created_at=timezone.now())
-        return Response(serializer.data, status.HTTP_201_CREATED)
+            rule = serializer.save(user=self.user(), cluster=self.cluster, created_at=timezone.now())
+        return Response(serializer.data, status.HTTP_201_CREATED, headers={"Location": f"{request.path}{rule.pk}/"})
 
 
 class RuleView(_OwnView):

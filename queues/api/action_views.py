@@ -12,7 +12,7 @@ from rest_framework.response import Response
 from accounts.api.scope import ClusterView, json_object
 from accounts.models import Cluster
 from accounts.services.access import require_all
-from foundation.exceptions import Conflict, InvalidRequest, NotPermitted
+from foundation.exceptions import Conflict, NotPermitted
 from queues.api.serializers import (
     ChangedSerializer,
     FinishSerializer,
@@ -86,7 +86,7 @@ class CancelView(_ActionView):
 
     verb = "cancel"
 
-    @extend_schema(request=None, responses={200: WorkloadDetailSerializer})
+    @extend_schema(operation_id="workloads_cancel", request=None, responses={200: WorkloadDetailSerializer})
     def post(self, request: Request, namespace: str, name: str) -> Response:
         """End a workload for good. A running workload keeps its devices until its pods have stopped."""
         return self.act(namespace, name, lambda *what: workloads.cancel(*what, actor=self.access.username))
@@ -97,7 +97,7 @@ class HoldView(_ActionView):
 
     verb = "hold"
 
-    @extend_schema(request=None, responses={200: WorkloadDetailSerializer})
+    @extend_schema(operation_id="workloads_hold", request=None, responses={200: WorkloadDetailSerializer})
     def post(self, request: Request, namespace: str, name: str) -> Response:
         """Hold a workload (Kueue's spec.active=false); a running workload is evicted."""
         return self.act(namespace, name, lambda *what: workloads.hold(*what, actor=self.access.username))
@@ -108,7 +108,7 @@ class ReleaseView(_ActionView):
 
     verb = "release"
 
-    @extend_schema(request=None, responses={200: WorkloadDetailSerializer})
+    @extend_schema(operation_id="workloads_release", request=None, responses={200: WorkloadDetailSerializer})
     def post(self, request: Request, namespace: str, name: str) -> Response:
         """Release a held workload: it queues again."""
         return self.act(namespace, name, lambda *what: workloads.release(*what, actor=self.access.username))
@@ -119,7 +119,7 @@ class RequeueView(_ActionView):
 
     verb = "requeue"
 
-    @extend_schema(request=None, responses={200: WorkloadDetailSerializer})
+    @extend_schema(operation_id="workloads_requeue", request=None, responses={200: WorkloadDetailSerializer})
     def post(self, request: Request, namespace: str, name: str) -> Response:
         """Stop a workload that holds quota and queue it again. It may be admitted again at once."""
         return self.act(namespace, name, lambda *what: workloads.requeue(*what, actor=self.access.username))
@@ -130,7 +130,9 @@ class PriorityView(_ActionView):
 
     verb = "priority"
 
-    @extend_schema(request=PriorityInputSerializer, responses={200: WorkloadDetailSerializer})
+    @extend_schema(
+        operation_id="workloads_priority", request=PriorityInputSerializer, responses={200: WorkloadDetailSerializer}
+    )
     def post(self, request: Request, namespace: str, name: str) -> Response:
         """Change the priority of a workload, to a number or the value of a WorkloadPriorityClass."""
         self.require("submit", "Workload", namespace, name)
@@ -168,7 +170,8 @@ def _priority_of(cluster: Cluster, given: Mapping[str, Any]) -> tuple[int, str]:
     name = given["priority_class"]
     found = WorkloadPriorityClass.objects.filter(cluster=cluster, name=name).first()
     if found is None:
-        raise InvalidRequest(f"There is no WorkloadPriorityClass {name!r} in cluster {cluster.name}.")
+        rule = f"There is no WorkloadPriorityClass {name!r} in cluster {cluster.name}."
+        raise ValidationError({"priority_class": rule})
     return found.value, name
 
 

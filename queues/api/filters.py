@@ -9,7 +9,7 @@ from django.db.models import Q, QuerySet
 from django_filters import rest_framework as filters
 from rest_framework.exceptions import ValidationError
 
-from accounts.api.names_filter import NamesFilter
+from accounts.api.names_filter import ChoicesFilter, NamesFilter, names_in
 from queues.api.label_selector import with_labels
 from queues.models import LocalQueue, Pod, PodSet, Workload
 from queues.querysets import workload_state
@@ -24,10 +24,6 @@ _STATES: Final = [(state.value, state.value) for state in WorkloadState]
 def living_pods() -> QuerySet[Pod]:
     """Pods that have not ended."""
     return Pod.objects.exclude(phase__in=("Succeeded", "Failed"))
-
-
-class _ManyChoices(filters.BaseInFilter, filters.ChoiceFilter):  # type: ignore[misc]  # the library is not typed
-    """Several values, separated by commas."""
 
 
 _TIMES: Final[Mapping[str, str]] = {"": "created_at", "admitted_": "admitted_at", "finished_": "finished_at"}
@@ -64,8 +60,8 @@ class WorkloadFilter(filters.FilterSet):  # type: ignore[misc]  # the library is
     cluster_queue = NamesFilter(field_name="cluster_queue_name")
     local_queue = NamesFilter(field_name="queue_name")
     namespace = NamesFilter()
-    status = _ManyChoices(choices=_STATUSES, help_text="One or more, separated by commas.")
-    state = _ManyChoices(method="in_state", choices=_STATES, help_text="One or more, separated by commas.")
+    status = ChoicesFilter(choices=_STATUSES)
+    state = ChoicesFilter(method="in_state", choices=_STATES)
     reason = NamesFilter()
     active = filters.BooleanFilter()
     priority_class = NamesFilter(field_name="priority_class_name")
@@ -79,8 +75,10 @@ class WorkloadFilter(filters.FilterSet):  # type: ignore[misc]  # the library is
         help_text="The variants of this workload (concurrent admission), as `namespace/name`. Without it no variants.",
     )
     search = filters.CharFilter(method="search_key", help_text="A substring of `namespace/name`, ignoring case.")
-    node = filters.CharFilter(method="on_node", help_text="Workloads with a pod on this node.")
-    resource = filters.CharFilter(method="asking_for", help_text="Workloads that request this resource.")
+    node = NamesFilter(method="on_node", help_text="Workloads with a pod on one of these nodes, separated by commas.")
+    resource = NamesFilter(
+        method="asking_for", help_text="Workloads that request one of these resources, separated by commas."
+    )
     label = filters.CharFilter(
         method="with_labels",
         help_text="A label selector in Kubernetes' syntax: `key`, `!key`, `key=value`, `key!=value`, `key in (a,b)` or "
@@ -143,12 +141,14 @@ class WorkloadFilter(filters.FilterSet):  # type: ignore[misc]  # the library is
     # Subqueries, not joins: a workload with many pods is one workload, in lists and in counts.
 
     def on_node(self, workloads: QuerySet[Workload], name: str, value: str) -> QuerySet[Workload]:
-        """Keep the workloads that run on the node now."""
-        return workloads.filter(pk__in=living_pods().filter(node_name=value).values("workload_id"))
+        """Keep the workloads that run on one of the nodes now."""
+        return workloads.filter(pk__in=living_pods().filter(node_name__in=names_in(value)).values("workload_id"))
 
     def asking_for(self, workloads: QuerySet[Workload], name: str, value: str) -> QuerySet[Workload]:
-        """Keep the workloads with a pod set that requests the resource."""
-        return workloads.filter(pk__in=PodSet.objects.filter(requests__has_key=value).values("workload_id"))
+        """Keep the workloads with a pod set that requests one of the resources."""
+        return workloads.filter(
+            pk__in=PodSet.objects.filter(requests__has_any_keys=names_in(value)).values("workload_id")
+        )
 
     def with_labels(self, workloads: QuerySet[Workload], name: str, value: str) -> QuerySet[Workload]:
         """Keep the workloads whose labels match the selector."""

@@ -7,6 +7,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from accounts.api.names_filter import names_in
 from accounts.api.scope import ClusterView
 from queues.models import Job
 from queues.services.flows.job_flows import FlowJobPhase, FlowPhase, JobFlow, flow_names, job_flows
@@ -57,8 +58,8 @@ class JobFlowsView(ClusterView):
 
     @extend_schema(
         parameters=[
-            OpenApiParameter("namespace", str, description="Only flows of this namespace."),
-            OpenApiParameter("name", str, description="Only flows of this name."),
+            OpenApiParameter("namespace", str, description="Only flows of these namespaces, separated by commas."),
+            OpenApiParameter("name", str, description="Only flows of these names, separated by commas."),
             OpenApiParameter("search", str, description="Only flows with this text in their name."),
         ],
         responses=JobFlowSerializer(many=True),
@@ -71,8 +72,8 @@ class JobFlowsView(ClusterView):
         parameters = request.query_params
         visible, wanted = self.access.visible_namespaces(), parameters.get("namespace")
         if wanted is not None:
-            visible = frozenset({wanted} if self.access.sees(wanted) else ())
-        names = flow_names(self.cluster, visible, parameters.get("name", ""), parameters.get("search", ""))
+            visible = frozenset(filter(self.access.sees, names_in(wanted)))
+        names = flow_names(self.cluster, visible, names_in(parameters.get("name", "")), parameters.get("search", ""))
         page = [(row["namespace"], row["flow"]) for row in self.paginate_queryset(names) or ()]
         flows = {(flow.namespace, flow.name): flow for flow in job_flows(self.cluster, page)} if page else {}
         return self.get_paginated_response([_shown(flows[key]) for key in page if key in flows])

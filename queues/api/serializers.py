@@ -106,7 +106,7 @@ class WorkloadSerializer(Shape):
     namespace = serializers.CharField()
     name = serializers.CharField()
     labels = serializers.DictField(child=serializers.CharField())
-    queue_name = serializers.CharField(help_text="The name of the LocalQueue.")
+    local_queue = serializers.CharField(help_text="The name of the LocalQueue.")
     cluster_queue = serializers.CharField(
         help_text="The ClusterQueue that admitted it, or to which its LocalQueue points."
     )
@@ -207,7 +207,7 @@ class WorkloadInputSerializer(Shape):
     generate_name = serializers.CharField(
         required=False, help_text="A prefix, to which five random characters are added."
     )
-    queue_name = serializers.CharField(required=False, help_text="The name of the LocalQueue.")
+    local_queue = serializers.CharField(required=False, help_text="The name of the LocalQueue.")
     priority = serializers.IntegerField(required=False, allow_null=True)
     priority_class = serializers.CharField(required=False)
     priority_class_kind = serializers.ChoiceField(

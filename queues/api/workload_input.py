@@ -94,7 +94,7 @@ def _read(top: FieldReader, index: int, known: KnownDocuments) -> WorkloadSpec:
         namespace=top.text("namespace", required=True, syntax=dns_label),
         name=prefix or top.text("name", required=True, syntax=dns_subdomain),
         generate_name=bool(prefix),
-        queue_name=top.text("queue_name", syntax=dns_subdomain),
+        queue_name=top.text("local_queue", syntax=dns_subdomain),
         pod_sets=_read_pod_sets(top, known),
         priority=top.optional_integer("priority", minimum=INT32_MIN),
         priority_class_kind=kind if priority_class else "",

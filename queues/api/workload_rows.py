@@ -16,7 +16,7 @@ from queues.services.visibility import Reader
 from scheduling.model.quantity import format_amounts
 
 _WORKLOAD_FIELDS: Final = (
-    "id", "uid", "namespace", "name", "queue_name", "priority", "status", "active", "reason", "message", "created_at",
+    "id", "uid", "namespace", "name", "priority", "status", "active", "reason", "message", "created_at",
     "state", "queued_at", "quota_reserved_at", "admitted_at", "evicted_at", "finished_at", "requeue_at", "submitted_by",
     "never_preempt", "maximum_execution_seconds", "labels", "parent_name",
 )  # fmt: skip
@@ -43,6 +43,7 @@ def workload_values(workloads: QuerySet[Workload], *, detail: bool = False, anno
         *fields,
         cluster_name=F("cluster__name"),
         cluster_queue=F("cluster_queue_name"),
+        local_queue=F("queue_name"),
         priority_class=F("priority_class_name"),
         job_kind=F("job__kind"),
         job_name=F("job__name"),

@@ -11,6 +11,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from accounts.api.names_filter import names_in
 from accounts.api.scope import ClusterView
 from accounts.services.access import groups_of
 from queues.models import LocalQueue
@@ -113,7 +114,7 @@ class HeadroomsView(ClusterView):
     serializer_class = HeadroomsSerializer
 
     @extend_schema(
-        parameters=[OpenApiParameter("namespace", str, description="Only LocalQueues of this namespace.")],
+        parameters=[OpenApiParameter("namespace", str, description="Only these namespaces, separated by commas.")],
         responses=HeadroomsSerializer,
     )
     def get(self, request: Request) -> Response:
@@ -126,7 +127,7 @@ class HeadroomsView(ClusterView):
         if (visible := self.access.visible_namespaces()) is not None:
             queues = queues.filter(namespace__in=visible)
         if wanted := request.query_params.get("namespace"):
-            queues = queues.filter(namespace=wanted)
+            queues = queues.filter(namespace__in=names_in(wanted))
         mine = (queue for queue in queues if self.access.may("submit", "Workload", queue.namespace))
         found = list(islice(mine, MAX_QUEUES + 1))
         shown = _Shown(self.access.username, groups_of(self.access.username), read_numbers(self.cluster))

@@ -205,7 +205,11 @@ class ReservationPreviewView(ClusterView):
     serializer_class = ReservationPreviewSerializer
     queryset = Reservation.objects.none()
 
-    @extend_schema(request=ReservationRequest, responses={200: ReservationPreviewSerializer})
+    @extend_schema(
+        operation_id="reservation_calendar_preview",
+        request=ReservationRequest,
+        responses={200: ReservationPreviewSerializer},
+    )
     def post(self, request: Request) -> Response:
         """Return the workloads that a reservation would evict or wait for; nothing is stored.
 

@@ -231,7 +231,8 @@ class QuestionListView(_QuestionView):
         serializer.is_valid(raise_exception=True)
         asked = serializer.validated_data
         question = self._what_if(asked) if asked["kind"] == QuestionKind.WHAT_IF else self._remedies(asked["workload"])
-        return Response(question_json(question, self.access), status.HTTP_201_CREATED)
+        headers = {"Location": f"{request.path}{question.pk}/"}
+        return Response(question_json(question, self.access), status.HTTP_201_CREATED, headers=headers)
 
     def _what_if(self, asked: Mapping[str, Any]) -> Question:
         """Mistakes, and changes that the user may not make, are refused at once."""

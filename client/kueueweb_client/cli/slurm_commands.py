@@ -34,7 +34,7 @@ _QUEUED: Final = "PD,CF,R,RQ"
 _QUEUE_FIELDS: Final[Mapping[str, tuple[str, Cell]]] = {
     "i": ("JOBID", tables.job_name),
     "A": ("JOBID", tables.job_name),
-    "P": ("PARTITION", lambda row: row["queue_name"]),
+    "P": ("PARTITION", lambda row: row["local_queue"]),
     "j": ("NAME", lambda row: row["name"]),
     "u": ("USER", lambda row: row["submitted_by"]),
     "a": ("ACCOUNT", lambda row: row["namespace"]),
@@ -56,7 +56,7 @@ _ACCOUNT_FIELDS: Final[Mapping[str, Cell]] = {
     "JobID": tables.job_name,
     "JobIDRaw": lambda row: row["uid"],
     "JobName": lambda row: row["name"],
-    "Partition": lambda row: row["queue_name"],
+    "Partition": lambda row: row["local_queue"],
     "Account": lambda row: row["namespace"],
     "User": lambda row: row["submitted_by"],
     "QOS": lambda row: row["priority_class"] or "normal",
@@ -81,7 +81,7 @@ _PRIORITY_FORMAT: Final = "%.18i %.9r %.10Y %.10A %.10F %.10J %.10P %.10Q %.8N %
 _LONG_PRIORITY_FORMAT: Final = "%.18i %.9r %.8u %.10o %.10Y %.10S %.10A %.10B %.10F %.10J %.10P %.10n %.10Q %.8N %T"
 _PRIORITY_FIELDS: Final[Mapping[str, tuple[str, Cell]]] = {
     "i": ("JOBID", tables.job_name),
-    "r": ("PARTITION", lambda row: row["queue_name"]),
+    "r": ("PARTITION", lambda row: row["local_queue"]),
     "u": ("USER", lambda row: row["submitted_by"]),
     "o": ("ACCOUNT", lambda row: row["namespace"]),
     "Y": ("PRIORITY", lambda row: str(row["factors"]["priority"])),
@@ -192,7 +192,7 @@ def _rows(asked: Client, where: str, *, user: str, partition: str, jobs: str, st
             wanted = (
                 not name or name in (row["name"], tables.job_name(row)),
                 not users or row["submitted_by"] in users,
-                not partitions or row["queue_name"] in partitions,
+                not partitions or row["local_queue"] in partitions,
                 tables.is_in(row, state),
             )
             if all(wanted):

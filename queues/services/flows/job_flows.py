@@ -119,18 +119,18 @@ def flow_of(namespace: str, labels: Mapping[str, str]) -> str:
 
 
 def flow_names(
-    cluster: Cluster, namespaces: Collection[str] | None = None, name: str = "", search: str = ""
+    cluster: Cluster, namespaces: Collection[str] | None = None, names: Collection[str] = (), search: str = ""
 ) -> QuerySet[Any, Any]:
-    """Return a query of the `namespace` and the name (`flow`) of each flow of these namespaces (None: all), of this
-    name (empty: any), and with this text in its name."""
+    """Return a query of the `namespace` and the name (`flow`) of each flow of these namespaces (None: all), of these
+    names (empty: any), and with this text in its name."""
     jobs = Job.objects.filter(cluster=cluster, labels__has_key=keys.BY_JOB_FLOW)
     if namespaces is not None:
         jobs = jobs.filter(namespace__in=namespaces)
     jobs = jobs.annotate(of_flow=KeyTextTransform(keys.BY_JOB_FLOW, "labels"))
     jobs = jobs.filter(of_flow__startswith=Concat(F("namespace"), Value(".")))
     jobs = jobs.annotate(flow=Substr("of_flow", Length("namespace") + 2)).exclude(flow="")
-    if name:
-        jobs = jobs.filter(flow=name)
+    if names:
+        jobs = jobs.filter(flow__in=names)
     if search:
         jobs = jobs.filter(flow__icontains=search)
     return jobs.values("namespace", "flow").distinct()

@@ -19,7 +19,7 @@ const WORKLOAD: Workload = {
   expected_start: null,
   namespace: "research",
   name: "train",
-  queue_name: "main",
+  local_queue: "main",
   cluster_queue: "research",
   priority: 0,
   priority_class: "",

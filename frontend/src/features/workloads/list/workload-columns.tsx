@@ -92,11 +92,11 @@ export function addedWords(column: AddedColumn): string {
 }
 
 function addedText(
-  { queue_name, priority_class, submitted_by, owner, labels, annotations }: Workload,
+  { local_queue, priority_class, submitted_by, owner, labels, annotations }: Workload,
   column: AddedColumn,
 ) {
   const own = {
-    local_queue: queue_name,
+    local_queue,
     priority_class,
     submitted_by,
     kind: owner === null ? "" : `${owner.kind}/${owner.name}`,

@@ -163,10 +163,10 @@ function Facts({ workload }: { workload: WorkloadDetail }) {
               {workload.cluster_queue}
             </TextLink>
           </Trans>{" "}
-          {workload.queue_name !== "" && (
+          {workload.local_queue !== "" && (
             <Trans>
               through LocalQueue{" "}
-              <LocalQueueLink namespace={workload.namespace} name={workload.queue_name} inText />
+              <LocalQueueLink namespace={workload.namespace} name={workload.local_queue} inText />
             </Trans>
           )}
         </span>

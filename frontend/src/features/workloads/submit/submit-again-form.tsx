@@ -7,12 +7,12 @@ import { againText } from "./job-again";
 import { SubmitModal } from "./submit-modal";
 
 export function SubmitAgainForm({ workload, onClose }: { workload: Workload; onClose: () => void }) {
-  const { namespace, queue_name, owner } = workload;
+  const { namespace, local_queue, owner } = workload;
   const reference = { kind: owner?.kind ?? "Workload", namespace, name: owner?.name ?? workload.name };
   const job = useQuery(objectQuery(useCluster(), reference));
   const again = {
     label: `${reference.kind} ${reference.name}`,
-    queue: { namespace, name: queue_name },
+    queue: { namespace, name: local_queue },
     text: job.data === undefined ? null : againText(job.data.manifest),
     error: job.error,
   };
