@@ -7,6 +7,7 @@ from typing import Any, Final
 from uuid import NAMESPACE_URL, uuid5
 
 from kinds.openapi import Schema, anything, integer, listing, manifest_schema, mapping, text, tree
+from kueueweb.wire.protobuf import schemas
 from kueueweb.wire.resources import RESOURCES, JsonObject, Resource
 from queues.kinds import KINDS
 
@@ -19,6 +20,9 @@ _BUILT_IN: Final = ("", "batch")
 """Groups that no cluster defines by CustomResourceDefinitions."""
 _OBJECT_META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 """The name of metadata's definition in Kubernetes' OpenAPI, by which clients look for it."""
+
+_PLACE: Final = "io.k8s.api."
+"""The beginning of the names of parts of built-in kinds."""
 
 
 def definitions() -> list[JsonObject]:
@@ -96,6 +100,11 @@ def _types() -> Iterator[tuple[str, Schema]]:
     for resource in RESOURCES:
         for version in resource.versions:
             schema = _fields(resource, version)
+            if resource.kind == "Job":
+                parts = schemas(resource.kind, _PLACE)
+                schema = parts.pop(f"{_PLACE}{resource.kind}")
+                schema["properties"] |= {"apiVersion": text(), "kind": text()}
+                yield from parts.items()
             if "properties" in schema:
                 reference = {"$ref": f"#/definitions/{_OBJECT_META}"}
                 schema = {**schema, "properties": {**schema["properties"], "metadata": reference}}

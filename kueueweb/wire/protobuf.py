@@ -75,6 +75,53 @@ _ROOTS: Final = (
 )  # fmt: skip
 
 
+def schemas(kind: str, place: str) -> dict[str, dict[str, Any]]:
+    """Return the OpenAPI schemas of the messages of which a kind is made, by the place and their names, so that clients
+    know the types of its fields. They refer to each other."""
+    found: dict[str, dict[str, Any]] = {}
+    wanted = [kind]
+    while wanted:
+        name = wanted.pop()
+        if f"{place}{name}" in found:
+            continue
+        properties: dict[str, Any] = {}
+        for field in _plain_fields(name):
+            inner = field.kind.removeprefix(_LIST).removeprefix(_MAP)
+            schema = _SCHEMAS.get(inner)
+            if schema is None:
+                wanted.append(inner)
+                schema = {"$ref": f"#/definitions/{place}{inner}"}
+            if field.kind.startswith(_LIST):
+                schema = {"type": "array", "items": schema}
+            elif field.kind.startswith(_MAP):
+                schema = {"type": "object", "additionalProperties": schema}
+            properties[field.name] = schema
+        found[f"{place}{name}"] = {"type": "object", "properties": properties}
+    return found
+
+
+def _plain_fields(name: str) -> Iterator[_Field]:
+    """Yield the fields of a message, those that are written into it included."""
+    for field in _messages()[name].values():
+        if field.name:
+            yield field
+        else:
+            yield from _plain_fields(field.kind)
+
+
+_SCHEMAS: Final[Mapping[str, dict[str, Any]]] = {
+    "string": {"type": "string"},
+    "int": {"type": "integer"},
+    "bool": {"type": "boolean"},
+    "raw": {"type": "string", "format": "byte"},
+    "FieldsV1": {"type": "object"},
+    "IntOrString": {"type": "string", "format": "int-or-string"},
+    "MicroTime": {"type": "string", "format": "date-time"},
+    "Quantity": {"type": "string"},
+    "Time": {"type": "string", "format": "date-time"},
+}
+
+
 @cache
 def _messages() -> Mapping[str, Mapping[int, _Field]]:
     """Return the fields of each message by their numbers."""
@@ -173,7 +220,7 @@ _KINDS: Final[Mapping[str, Callable[[Wire], Any]]] = {
     "int": _number,
     "bool": lambda value: bool(_number(value)),
     "raw": lambda value: base64.b64encode(_bytes(value)).decode(),
-    "FieldsV1": lambda value: orjson.loads(dict(_fields(_bytes(value))).get(1, b"null")),
+    "FieldsV1": lambda value: orjson.loads(_bytes(dict(_fields(_bytes(value))).get(1, b"null"))),
     "IntOrString": _integer_or_text,
     "MicroTime": _time,
     "Quantity": _quantity,

@@ -187,8 +187,12 @@ def test_queues_are_made_changed_and_deleted(tofu: Tofu) -> None:
 
 def test_a_job_of_a_submitter(tofu: Tofu) -> None:
     tofu("bob", _JOB, "apply", "-auto-approve")
-    assert Job.objects.get(name="trained").workloads.count() == 1
+    made = Job.objects.get(name="trained")
+    assert made.workloads.count() == 1
     assert "No changes." in tofu("bob", _JOB, "plan")
+    larger = _JOB.replace("parallelism = 1", "parallelism = 2").replace("completions = 1", "completions = 2")
+    assert "1 to change" in tofu("bob", _JOB.replace("parallelism = 1", "parallelism = 2"), "plan")
+    assert "must be replaced" not in tofu("bob", larger, "plan")
     with pytest.raises(subprocess.CalledProcessError) as refused:
         tofu("charlie", _JOB, "plan")
     assert "forbidden" in refused.value.stderr

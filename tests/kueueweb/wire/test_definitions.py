@@ -76,3 +76,16 @@ def test_openapi_v2_names_each_kind_once(alice: APIClient) -> None:
 def test_the_addresses_are_those_of_each_cluster(alice: APIClient, path: str) -> None:
     assert alice.get(f"/kubernetes/default{path}").status_code == 200
     assert alice.get(f"/kubernetes/nosuch{path}").status_code == 404
+
+
+def test_openapi_v2_has_the_fields_of_jobs(alice: APIClient) -> None:
+    """Without them, Terraform's provider takes the selector that the server adds for a mistake."""
+    found = alice.get("/openapi/v2").json()["definitions"]
+    job = found["batch.v1.Job"]["properties"]
+    assert job["metadata"] == {"$ref": f"#/definitions/{META}"}
+    spec = found[job["spec"]["$ref"].removeprefix("#/definitions/")]["properties"]
+    assert (spec["parallelism"], spec["suspend"]) == ({"type": "integer"}, {"type": "boolean"})
+    template = found[spec["template"]["$ref"].removeprefix("#/definitions/")]["properties"]
+    pods = found[template["spec"]["$ref"].removeprefix("#/definitions/")]["properties"]
+    assert pods["nodeSelector"] == {"type": "object", "additionalProperties": {"type": "string"}}
+    assert "emptyDir" in found[pods["volumes"]["items"]["$ref"].removeprefix("#/definitions/")]["properties"]

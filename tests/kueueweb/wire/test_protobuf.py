@@ -48,7 +48,7 @@ def test_a_job_is_stored(bob: SchemaClient) -> None:
     assert read_again.headers["Content-Type"] == "application/json"
     options = body_of("DeleteOptions")
     assert read(options)["propagationPolicy"] == "Background"
-    gone = bob.generic("DELETE", f"{JOBS}/typed", options, content_type=PROTOBUF)
+    gone = bob.generic("DELETE", f"{JOBS}/typed", options.decode("ascii"), content_type=PROTOBUF)
     assert gone.status_code == 200, gone.json()
     assert not Job.objects.filter(name="typed").exists()
 
