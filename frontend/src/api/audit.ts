@@ -12,8 +12,9 @@ export function auditQuery(cluster: string, filters: AuditFilters) {
   return infiniteQueryOptions({
     queryKey: ["audit", cluster, filters] as const,
     queryFn: ({ pageParam, signal }) => {
-      const found = withBounds(filters, Date.now());
-      const params = { query: { cluster, ...found, ...after(pageParam), limit: PAGE_SIZE } };
+      const { verb, ...found } = withBounds(filters, Date.now());
+      const verbs = verb === undefined ? {} : { verb: [verb] };
+      const params = { query: { cluster, ...found, ...verbs, ...after(pageParam), limit: PAGE_SIZE } };
       return answer(api.GET("/api/v1/audit/", { params, signal }));
     },
     initialPageParam: null as string | null,
@@ -37,7 +38,8 @@ export function markedEditsQuery(cluster: string, range: TimeRange) {
   return queryOptions({
     queryKey: ["audit", cluster, "marked", range] as const,
     queryFn: async ({ signal }) => {
-      const query = { cluster, verb: "update" as const, ...withBounds(range, Date.now()), limit: MAX_MARKED };
+      const verb = ["update" as const];
+      const query = { cluster, verb, ...withBounds(range, Date.now()), limit: MAX_MARKED };
       const page = await answer(api.GET("/api/v1/audit/", { params: { query }, signal }));
       return { ...page, results: page.results.filter(({ kind }) => EDITED.has(kind)) };
     },
