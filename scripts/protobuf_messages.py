@@ -89,8 +89,8 @@ def _kind(kind: str, structs: dict[str, str], aliases: dict[str, str]) -> str:
 def main() -> None:
     """Write the file."""
     found = messages(list(sources()))
-    lines = [f" {json.dumps(name)}: {json.dumps(fields)}" for name, fields in found.items()]
-    TARGET.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+    lines = ",\n".join(f" {json.dumps(name)}: {json.dumps(fields)}" for name, fields in found.items())
+    TARGET.write_text(f'{{"roots": {json.dumps(ROOTS)}, "messages": {{\n{lines}\n}}}}\n')
 
 
 if __name__ == "__main__":

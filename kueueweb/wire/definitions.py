@@ -10,6 +10,7 @@ from kinds.openapi import Schema, anything, integer, listing, manifest_schema, m
 from kueueweb.wire.protobuf import schemas
 from kueueweb.wire.resources import RESOURCES, JsonObject, Resource
 from queues.kinds import KINDS
+from queues.models import Job
 
 GROUP: Final = "apiextensions.k8s.io"
 VERSION: Final = "v1"
@@ -100,7 +101,7 @@ def _types() -> Iterator[tuple[str, Schema]]:
     for resource in RESOURCES:
         for version in resource.versions:
             schema = _fields(resource, version)
-            if resource.kind == "Job":
+            if resource.model is Job:
                 parts = schemas(resource.kind, _PLACE)
                 schema = parts.pop(f"{_PLACE}{resource.kind}")
                 schema["properties"] |= {"apiVersion": text(), "kind": text()}

@@ -64,15 +64,17 @@ def _object(data: bytes) -> dict[str, Any]:
     envelope = dict(_fields(data))
     meta = {number: _text(value) for number, value in _fields(_bytes(envelope.get(1, b"")))}
     kind = meta.get(2, "")
-    if kind not in _ROOTS:
-        detail = f"{kind}: Unsupported value: protobuf is read for {', '.join(_ROOTS)}; send it as application/json"
+    if kind not in _table()["roots"]:
+        read = ", ".join(_table()["roots"])
+        detail = f"{kind}: Unsupported value: protobuf is read for {read}; send it as application/json"
         raise UnsupportedMediaType(ProtobufParser.media_type, detail)
     return {"apiVersion": meta.get(1, ""), "kind": kind, **_message(_bytes(envelope.get(2, b"")), kind)}
 
 
-_ROOTS: Final = (
-    "DeleteOptions", "Job", "Namespace", "SelfSubjectAccessReview", "SelfSubjectReview", "SelfSubjectRulesReview",
-)  # fmt: skip
+@cache
+def _table() -> Mapping[str, Any]:
+    found: dict[str, Any] = orjson.loads(_TABLE.read_bytes())
+    return found
 
 
 def schemas(kind: str, place: str) -> dict[str, dict[str, Any]]:
@@ -127,7 +129,7 @@ def _messages() -> Mapping[str, Mapping[int, _Field]]:
     """Return the fields of each message by their numbers."""
     return {
         name: {int(number): _field(text) for number, text in fields.items()}
-        for name, fields in orjson.loads(_TABLE.read_bytes()).items()
+        for name, fields in _table()["messages"].items()
     }
 
 
