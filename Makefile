@@ -64,7 +64,7 @@ test-kubernetes: $(VENV)/.dev ## tests against a real Kubernetes, built from its
 	$(BIN)/python -m pytest tests/kubernetes $(ARGS)
 
 .PHONY: test-clients
-test-clients: $(VENV)/.dev ## kueuectl, k9s and OpenTofu with Terraform's provider against the web process (needs Go; ten minutes the first time)
+test-clients: $(VENV)/.dev ## kueuectl, k9s, Argo CD's engine and OpenTofu with Terraform's provider against the web process (needs Go; ten minutes the first time)
 	$(BIN)/python scripts/kubernetes.py .run/kubernetes --clients
 	$(BIN)/python -m pytest tests/kubernetes_clients $(ARGS)
 

@@ -4,7 +4,8 @@ etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubectl, and kwok
 that do not exist. All come as source through Go's module proxy, checked against Go's checksum database, and are built
 by the machine's Go (1.26 or newer): about five minutes on two cores, once. A program that is in FOLDER already stays.
 
-It also builds our own small program of client-go's informers, which tests/kubernetes/test_informers.py runs.
+It also builds our own small program of client-go's informers, which tests/kubernetes/test_informers.py runs, and with
+--clients one of Argo CD's engine, for tests/kubernetes_clients/test_gitops.py.
 
 With --operators, for `make test-operators`, it builds operators of kinds of jobs too, and keeps the definitions and
 webhooks that their releases install, in FOLDER/operators. With --clients, for `make test-clients`, it builds clients of
@@ -43,8 +44,10 @@ SOURCES = (
     Source("sigs.k8s.io/kwok", "v0.8.0", {"kwok": "./cmd/kwok"}),
 )
 
-INFORMER = Path(__file__).resolve().parent.parent / "tests" / "kubernetes" / "informer"
-"""A program of this repository, for a test of Kubernetes' wire format."""
+TESTS = Path(__file__).resolve().parent.parent / "tests"
+INFORMER = TESTS / "kubernetes" / "informer"
+GITOPS = TESTS / "kubernetes_clients" / "gitops"
+"""Programs of this repository, for tests of Kubernetes' wire format."""
 
 OPERATORS = (
     Source(
@@ -106,8 +109,9 @@ def main(target: Path, *, operators: bool, clients: bool) -> None:
     target.mkdir(parents=True, exist_ok=True)
     for source in (*SOURCES, *(OPERATORS if operators else ()), *(CLIENTS if clients else ())):
         build_missing(source, target)
-    if not (target / INFORMER.name).exists():
-        build(INFORMER, {INFORMER.name: "."}, target.resolve())
+    for own in (INFORMER, *((GITOPS,) if clients else ())):
+        if not (target / own.name).exists():
+            build(own, {own.name: "."}, target.resolve())
 
 
 def build_missing(source: Source, target: Path) -> None:

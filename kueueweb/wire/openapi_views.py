@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.http import HttpResponse
+from django.http.response import HttpResponseBase
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -12,18 +14,21 @@ from kueueweb.wire import definitions
 from kueueweb.wire.base import WireView, accepted
 from kueueweb.wire.refusals import Refusal, not_found
 from kueueweb.wire.resources import Resource, groups
+from kueueweb.wire.swagger_protobuf import CONTENT_TYPE, MEDIA_TYPE, swagger_in_protobuf
 from queues.api.filters import query_text
 from queues.kinds import KINDS
 
 
 class SwaggerView(WireView):
-    """`/openapi/v2`, which Terraform's provider reads."""
+    """`/openapi/v2`, which Terraform's provider and Argo CD read."""
 
-    def get(self, request: Request) -> Response:
-        """Return the document, only as JSON."""
-        if not accepted(request):
-            raise Refusal(406, "only application/json is served")
-        return Response(definitions.swagger())
+    def get(self, request: Request) -> HttpResponseBase:
+        """Return the document as JSON, or in protobuf to clients that accept no JSON."""
+        if accepted(request):
+            return Response(definitions.swagger())
+        if MEDIA_TYPE in request.headers.get("Accept", ""):
+            return HttpResponse(swagger_in_protobuf(), content_type=CONTENT_TYPE)
+        raise Refusal(406, f"application/json and {MEDIA_TYPE} are served")
 
 
 class DefinitionsView(WireView):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+import orjson
 import pytest
 from rest_framework.test import APIClient
 
 from kueueweb.wire.resources import RESOURCES
+from kueueweb.wire.swagger_protobuf import CONTENT_TYPE, MEDIA_TYPE
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
@@ -54,8 +57,7 @@ def test_a_list_is_of_the_asked_name_and_cannot_be_watched(alice: APIClient) -> 
 
 
 def test_openapi_v2_is_json_without_choices(alice: APIClient) -> None:
-    protobuf = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
-    assert alice.get("/openapi/v2", headers={"Accept": protobuf}).status_code == 406
+    assert alice.get("/openapi/v2", headers={"Accept": "application/xml"}).status_code == 406
     assert b"anyOf" not in alice.get("/openapi/v2").content
 
 
@@ -89,3 +91,81 @@ def test_openapi_v2_has_the_fields_of_jobs(alice: APIClient) -> None:
     pods = found[template["spec"]["$ref"].removeprefix("#/definitions/")]["properties"]
     assert pods["nodeSelector"] == {"type": "object", "additionalProperties": {"type": "string"}}
     assert "emptyDir" in found[pods["volumes"]["items"]["$ref"].removeprefix("#/definitions/")]["properties"]
+
+
+def fields(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """The fields of a message in protobuf, all of which are bytes."""
+    at = 0
+
+    def number() -> int:
+        nonlocal at
+        found = shift = 0
+        while True:
+            found |= (data[at] & 127) << shift
+            at, shift = at + 1, shift + 7
+            if data[at - 1] < 128:
+                return found
+
+    while at < len(data):
+        key, length = number(), number()
+        assert key & 7 == 2
+        yield key >> 3, data[at : at + length]
+        at += length
+
+
+def one(data: bytes, wanted: int) -> bytes:
+    return next((content for number, content in fields(data) if number == wanted), b"")
+
+
+def named(data: bytes) -> dict[str, bytes]:
+    return {one(each, 1).decode(): one(each, 2) for _, each in fields(data)}
+
+
+def any_in(data: bytes) -> Any:
+    return orjson.loads(one(data, 2))
+
+
+def shape(schema: bytes) -> Any:
+    """The part of a schema in protobuf that clients use, as JSON has it."""
+    found: dict[str, Any] = {}
+    for number, content in fields(schema):
+        if number in MANY:
+            word, read = MANY[number]
+            found.setdefault(word, []).append(read(content))
+        elif number == 31:
+            found[one(content, 1).decode()] = any_in(one(content, 2))
+        else:
+            word, read = ONE[number]
+            found[word] = read(content)
+    return found
+
+
+Read = Callable[[bytes], Any]
+ONE: Mapping[int, tuple[str, Read]] = {
+    **{number: (word, bytes.decode) for number, word in enumerate(("$ref", "format", "title", "description"), 1)},
+    5: ("default", any_in),
+    13: ("pattern", bytes.decode),
+    21: ("additionalProperties", lambda content: shape(one(content, 1))),
+    22: ("type", lambda content: one(content, 1).decode()),
+    23: ("items", lambda content: shape(one(content, 1))),
+    25: ("properties", lambda content: {name: shape(each) for name, each in named(content).items()}),
+}
+MANY: Mapping[int, tuple[str, Read]] = {19: ("required", bytes.decode), 20: ("enum", any_in), 24: ("allOf", shape)}
+
+
+def without_bounds(schema: Any) -> Any:
+    """The schema without bounds of numbers and lengths, which no client of OpenAPI v2 reads."""
+    if isinstance(schema, list):
+        return [without_bounds(each) for each in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    bounds = {"minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"}
+    return {key: without_bounds(value) for key, value in schema.items() if key not in bounds}
+
+
+def test_openapi_v2_in_protobuf_is_that_of_json(alice: APIClient) -> None:
+    answer = alice.get("/openapi/v2", headers={"Accept": MEDIA_TYPE})
+    assert (answer.status_code, answer.headers["Content-Type"]) == (200, CONTENT_TYPE)
+    assert one(answer.content, 1) == b"2.0"
+    found = {name: shape(each) for name, each in named(one(answer.content, 9)).items()}
+    assert found == without_bounds(alice.get("/openapi/v2").json()["definitions"])
