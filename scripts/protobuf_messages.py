@@ -1,4 +1,4 @@
-"""Writes kueueweb/wire/protobuf_messages.json from Kubernetes' types: python scripts/protobuf_messages.py (needs Go)
+"""Writes kueueweb/wire/encodings/protobuf_messages.json from Kubernetes' types: python scripts/protobuf_messages.py (needs Go)
 
 Each message is {number of a field: "name kind"}, as the struct tags of Kubernetes' Go types say. Kinds are string, int,
 bool, raw, the special types of SPECIAL, or a message. `[]`: a list, `map:`: a map of such values. `*`: kept although it
@@ -23,7 +23,7 @@ ROOTS: Final = (
     "DeleteOptions", "Job", "Namespace", "SelfSubjectAccessReview", "SelfSubjectReview", "SelfSubjectRulesReview",
 )  # fmt: skip
 SPECIAL: Final = frozenset({"FieldsV1", "IntOrString", "MicroTime", "Quantity", "Time"})
-TARGET: Final = Path(__file__).resolve().parent.parent / "kueueweb" / "wire" / "protobuf_messages.json"
+TARGET: Final = Path(__file__).resolve().parent.parent / "kueueweb" / "wire" / "encodings" / "protobuf_messages.json"
 _SCALARS: Final = {
     "string": "string", "int32": "int", "int64": "int", "bool": "bool", "[]byte": "raw", "types.UID": "string",
 }  # fmt: skip

@@ -14,7 +14,7 @@ from rest_framework.response import Response
 from accounts.api.scope import AT, ClusterView
 from foundation.exceptions import InvalidRequest
 from kueueweb.api.content import JSONParser, JSONRenderer
-from kueueweb.wire.protobuf import ProtobufParser
+from kueueweb.wire.encodings.protobuf import ProtobufParser
 from kueueweb.wire.refusals import refusal_response
 
 _TEXT: Final = "application/json"

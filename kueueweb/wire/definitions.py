@@ -7,7 +7,7 @@ from typing import Any, Final
 from uuid import NAMESPACE_URL, uuid5
 
 from kinds.openapi import Schema, anything, integer, listing, manifest_schema, mapping, text, tree
-from kueueweb.wire.protobuf import schemas
+from kueueweb.wire.encodings.protobuf import schemas
 from kueueweb.wire.resources import RESOURCES, JsonObject, Resource
 from queues.kinds import KINDS
 from queues.models import Job

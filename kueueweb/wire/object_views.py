@@ -14,9 +14,9 @@ from accounts.api.warning_header import warning_header
 from kueueweb.wire import tables
 from kueueweb.wire.base import WireView, accepted
 from kueueweb.wire.discovery import verbs_of
+from kueueweb.wire.encodings.protobuf import ProtobufParser
 from kueueweb.wire.object_reading import ObjectReader, Page, Selection
 from kueueweb.wire.patches import PARSERS, change_of, is_apply
-from kueueweb.wire.protobuf import ProtobufParser
 from kueueweb.wire.refusals import Refusal, forbidden, not_found
 from kueueweb.wire.resources import JsonObject, Resource
 from kueueweb.wire.rights import allows, reads

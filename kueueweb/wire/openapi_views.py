@@ -12,9 +12,9 @@ from rest_framework.response import Response
 from kinds.openapi import anything, manifest_schema
 from kueueweb.wire import definitions
 from kueueweb.wire.base import WireView, accepted
+from kueueweb.wire.encodings.swagger_protobuf import CONTENT_TYPE, MEDIA_TYPE, swagger_in_protobuf
 from kueueweb.wire.refusals import Refusal, not_found
 from kueueweb.wire.resources import Resource, groups
-from kueueweb.wire.swagger_protobuf import CONTENT_TYPE, MEDIA_TYPE, swagger_in_protobuf
 from queues.api.filters import query_text
 from queues.kinds import KINDS
 

@@ -9,8 +9,8 @@ import orjson
 import pytest
 from rest_framework.test import APIClient
 
+from kueueweb.wire.encodings.swagger_protobuf import CONTENT_TYPE, MEDIA_TYPE
 from kueueweb.wire.resources import RESOURCES
-from kueueweb.wire.swagger_protobuf import CONTENT_TYPE, MEDIA_TYPE
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"

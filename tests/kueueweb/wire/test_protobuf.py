@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rest_framework.exceptions import ParseError, UnsupportedMediaType
 
-from kueueweb.wire.protobuf import ProtobufParser
+from kueueweb.wire.encodings.protobuf import ProtobufParser
 from queues.models import Job
 from tests.api_client import SchemaClient
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rest_framework.exceptions import ParseError, UnsupportedMediaType
 from rest_framework.test import APIClient
 
-from kueueweb.wire.protobuf import ProtobufParser
+from kueueweb.wire.encodings.protobuf import ProtobufParser
 
 ADDRESS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 PROTOBUF = "application/vnd.kubernetes.protobuf"

@@ -1,0 +1,1 @@
+"""Forms of Kubernetes' wire format other than JSON."""
