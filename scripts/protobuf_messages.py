@@ -1,4 +1,4 @@
-"""Writes kueueweb/wire/encodings/protobuf_messages.json from Kubernetes' types: python scripts/protobuf_messages.py (needs Go)
+"""Writes Kubernetes' protobuf messages as a table: python scripts/protobuf_messages.py (needs Go)
 
 Each message is {number of a field: "name kind"}, as the struct tags of Kubernetes' Go types say. Kinds are string, int,
 bool, raw, the special types of SPECIAL, or a message. `[]`: a list, `map:`: a map of such values. `*`: kept although it
