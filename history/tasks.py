@@ -12,7 +12,7 @@ from django.utils import timezone
 from accounts.models import Cluster
 from foundation.advisory_locks import LockedWork, try_lock
 from foundation.chores import runs_while
-from history.services.checkpoints.change_recording import record_changes
+from history.services.checkpoints.change_recording import delete_recorded_changes, record_changes
 from history.services.checkpoints.checkpoint_taking import DUE, take_due_checkpoints
 from history.services.checkpoints.checkpoint_thinning import thin_checkpoints
 from history.services.past_use import PERIOD_SECONDS, RANKED, note_past_use
@@ -40,6 +40,9 @@ def prune() -> None:
     """Delete records beyond their retention."""
     prune_history(timezone.now())
     thin_checkpoints(timezone.now())
+    if not settings.CHECKPOINT_MINUTES:  # no checkpoint takes the changes over, and no other task turns it off
+        _turn_recording(False)
+    delete_recorded_changes()
 
 
 runs_while("history.tasks.note_past_use", RANKED, seconds=PERIOD_SECONDS)
@@ -61,8 +64,12 @@ if settings.CHECKPOINT_MINUTES:
 def take_checkpoints() -> None:
     """Keep the rows of the clusters whose next checkpoint is due."""
     if settings.CHECKPOINT_MINUTES:
-        try:
-            record_changes(settings.CHECKPOINT_CHANGES)
-        except DatabaseError as error:  # a table is locked, or belongs to another account: checkpoints are taken anyway
-            _log.warning("cannot turn the recording of changes on or off: %s", error)
+        _turn_recording(settings.CHECKPOINT_CHANGES)
         take_due_checkpoints(settings.CHECKPOINT_MINUTES)
+
+
+def _turn_recording(on: bool) -> None:
+    try:
+        record_changes(on)
+    except DatabaseError as error:  # a table is locked, or belongs to another account: the rest is done anyway
+        _log.warning("cannot turn the recording of changes on or off: %s", error)

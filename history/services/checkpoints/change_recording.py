@@ -27,6 +27,7 @@ _TO_TURN: Final = """
 SELECT tgrelid::regclass::text, tgname FROM pg_trigger
 WHERE tgname LIKE 'kueueweb\\_record\\_%%' AND (tgenabled <> 'D') <> %s ORDER BY 1, 2
 """
+_BEGIN: Final = "INSERT INTO history_rowchange (at, table_name, operation) VALUES (clock_timestamp(), '', 'B')"
 _SINCE: Final = """
 SELECT greatest(
     clock_timestamp() - make_interval(secs => %s), (SELECT max(at) FROM history_rowchange WHERE operation = 'B'))
@@ -61,11 +62,8 @@ def record_changes(on: bool) -> None:
                     sql.Identifier(*table.split(".")), sql.SQL("ENABLE" if on else "DISABLE"), sql.Identifier(trigger)
                 )
             )
-    if on and triggers:
-        with connection.cursor() as cursor:
-            cursor.execute(
-                "INSERT INTO history_rowchange (at, table_name, operation) VALUES (clock_timestamp(), '', 'B')"
-            )
+            if on and (table, trigger) == triggers[-1]:  # a process that ends here leaves no recording without it
+                cursor.execute(_BEGIN)
 
 
 def recorded_since() -> datetime | None:

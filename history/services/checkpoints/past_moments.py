@@ -78,12 +78,14 @@ class Moment:
 def find_moment(cluster: Cluster, at: datetime) -> Moment:
     """Return how that moment is shown. Raises NoCheckpoint, and InvalidRequest for a future moment."""
     refuse_future(at)
-    at = min(at, timezone.now())
+    now = timezone.now()
+    at = min(at, now)
     kept = Checkpoint.objects.filter(cluster=cluster, format=FORMAT).defer("content", "devices", "changes")
     before = kept.filter(taken_at__lte=at).order_by("-taken_at").first()
     if before is not None and at - before.taken_at < EXACT:
         return Moment(cluster, at, before)
-    after = kept.filter(taken_at__gt=at).order_by("taken_at").first()
+    # One from the future, before the clock was set back, has earlier rows than its time says.
+    after = kept.filter(taken_at__gt=at, taken_at__lte=now).order_by("taken_at").first()
     since = recorded_since() if after is None else after.changes_since
     if since is not None and since <= at:
         return Moment(cluster, at, before, after, undone=True)

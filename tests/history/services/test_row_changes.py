@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from threading import Event
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from django.db import connection, transaction
@@ -19,7 +22,7 @@ from history.services.checkpoints.change_recording import delete_recorded_change
 from history.services.checkpoints.checkpoint_taking import take_checkpoint
 from history.services.checkpoints.past_moments import NOT_RECORDED, cluster_at, find_moment, showing_moment
 from history.services.checkpoints.past_rows import NoCheckpoint
-from history.tasks import take_checkpoints
+from history.tasks import prune, take_checkpoints
 from queues.models import ClusterQueue, FlavorQuota, PodSet, Workload
 from scheduler.api.queue_status import NO_FIGURES, read_numbers
 from tests.factories import make_cluster, make_cluster_queue, make_workload
@@ -217,3 +220,53 @@ def test_checkpoints_are_taken_also_if_the_recording_cannot_be_turned_on(
     assert Checkpoint.objects.get().changes_since is None
     take_checkpoints()
     assert recorded_since() is not None
+
+
+def test_recording_ends_with_the_checkpoints(cluster: Cluster, settings: Any) -> None:
+    settings.CHECKPOINT_MINUTES = 0
+    RowChange.objects.update(at=timezone.now() - timedelta(hours=2))
+    prune()
+    assert recorded_since() is None
+    make_workload(cluster, "a")
+    assert not RowChange.objects.exists()
+
+
+def test_changes_are_deleted_also_if_no_checkpoint_can_be_taken(cluster: Cluster) -> None:
+    make_workload(cluster, "a")
+    RowChange.objects.filter(table_name="queues_workload").update(at=timezone.now() - timedelta(hours=2))
+    prune()
+    assert recorded_since() is not None
+    assert RowChange.objects.exists()
+    assert not RowChange.objects.filter(table_name="queues_workload").exists()
+
+
+def test_a_process_that_ends_after_its_last_trigger_leaves_the_beginning(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record_changes(False)
+    RowChange.objects.all().delete()
+    before = timezone.now()
+    make_workload(cluster, "a")
+
+    @contextmanager
+    def ends_after(*arguments: Any) -> Iterator[None]:
+        with transaction.atomic():
+            yield
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT FROM pg_trigger WHERE tgname LIKE 'kueueweb\\_record\\_%' AND tgenabled = 'D'")
+            if not cursor.fetchall():
+                raise SystemExit
+
+    monkeypatch.setattr(change_recording, "transaction", SimpleNamespace(atomic=ends_after))
+    with pytest.raises(SystemExit):
+        record_changes(True)
+    since = recorded_since()
+    assert since is not None
+    assert since > before
+
+
+def test_a_checkpoint_from_before_the_clock_was_set_back_is_not_the_next_one(cluster: Cluster) -> None:
+    found = take_checkpoint(cluster)
+    Checkpoint.objects.filter(pk=found.pk).update(taken_at=timezone.now() + timedelta(hours=1))
+    make_workload(cluster, "a")
+    assert names(cluster, timezone.now()) == {"a"}
