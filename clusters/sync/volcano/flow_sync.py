@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
-from django.db import transaction
+from django.db import DataError, transaction
 
 from accounts.models import Cluster
 from accounts.services.apply_result import refuse_mistakes
@@ -38,6 +38,7 @@ from queues.services.flows.flow_deletion import delete_flow
 from queues.services.flows.job_flows import FlowJobPhase, FlowPhase, JobFlow, job_flows
 from queues.services.jobs import apply_jobs, delete_jobs
 from queues.services.pod_policy import check_jobs, check_priorities
+from queues.services.withdrawn_jobs import free_names
 from scheduling.manifest import LocatedError, MistakeReason
 
 _log = logging.getLogger(__name__)
@@ -92,6 +93,9 @@ class FlowSync:
     def apply(self, items: Sequence[Listing | WatchEvent], now: float) -> None:
         """Apply lists and changes in the order in which they came."""
         found = present(items, name_key)
+        there = {key: uid_of(flow) for key, flow in found.objects.items()}
+        gone = {uid_of(flow) for flow in found.gone.values()}
+        gone |= {uid for key, flow in self._flows.items() if (uid := uid_of(flow)) != there.get(key, uid)}
         if found.listed:
             self._flows = {}
             for uid in self._refused:
@@ -100,8 +104,7 @@ class FlowSync:
         for key in found.gone:
             self._flows.pop(key, None)
         at = datetime.fromtimestamp(now, UTC)
-        gone = {uid_of(flow) for flow in found.gone.values()}
-        self._delete_jobs(gone, {uid_of(flow) for flow in found.objects.values()} if found.listed else None, at)
+        self._delete_jobs(gone, set(there.values()) if found.listed else None, at)
 
     def tick(self, now: float) -> None:
         """Read the flows that have changed, and write the statuses that have."""
@@ -130,7 +133,6 @@ class FlowSync:
         has_ended = dig(flow, "status", "state", "phase") in ENDED
         if has_ended or is_being_deleted(flow) or self._read.get(uid_of(flow)) == versions:
             return
-        self._read[uid_of(flow)] = versions
         self._refused.discard(uid_of(flow))
         made, refused = self._translated(flow, templates)
         try:
@@ -140,6 +142,10 @@ class FlowSync:
             refused = {", ".join(filter(None, (each.source, each.path))): each.rule for each in error.errors}
         except KueuewebError as error:
             refused = {"": str(error)}
+        except DataError as error:
+            refused = {"": f"cannot be stored: {error}"}
+        # Not before: the flow is read again after a failure of the database.
+        self._read[uid_of(flow)] = versions
         if refused:
             self._refused.add(uid_of(flow))
         self._note(flow, made, refused)
@@ -172,6 +178,7 @@ class FlowSync:
         with transaction.atomic():
             lock_applies(self._cluster, against_decisions=False)
             self._delete_unstarted(flow, names, at)
+            free_names(self._cluster, [(kind, namespace_of(flow), name) for kind, name in names])
             self._refuse_names_of_others(flow, names)
             apply_jobs(self._cluster, submitted, actor=_ACTOR, now=at)
 
@@ -179,7 +186,8 @@ class FlowSync:
         rows = Job.objects.filter(
             cluster=self._cluster, namespace=namespace_of(flow), name__in={name for _, name in names}
         )
-        others = [row for row in rows.defer("manifest") if (row.kind, row.name) in names and not _is_of(row, flow)]
+        rows = rows.filter(deletion_requested_at=None).defer("manifest")
+        others = [row for row in rows if (row.kind, row.name) in names and not _is_of(row, flow)]
         if others:
             rule = f"Duplicate value: {', '.join(f'{row.kind} {row.name}' for row in others)} exists"
             remedy = "Delete it, or name the flow otherwise."

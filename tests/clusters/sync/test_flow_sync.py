@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 import yaml
+from django.db import OperationalError
 
 from clusters.api_objects import JOB_FLOWS, JOB_TEMPLATES, NAMESPACES, JsonObject
+from clusters.client import WatchEvent
+from clusters.sync.volcano import flow_sync
 from queues.models import Job
 from queues.services.flows.flow_deletion import delete_completed_flows
 from queues.services.flows.job_flows import job_flows
@@ -125,6 +128,51 @@ def test_a_deleted_flow_ends_its_jobs_also_if_no_watcher_sees_it(volcano: System
     turns(volcano, 3)
     assert jobs() == set()
     assert volcano.pods() == []
+
+
+def test_a_flow_that_is_created_again_runs_again(volcano: System) -> None:
+    create(volcano, flow())
+    turns(volcano, 9)
+    assert phase(volcano) == "Succeed"
+    volcano.client.delete(JOB_FLOWS, "team", "f")
+    turns(volcano)
+    create(volcano, flow(), templates=False)
+    turns(volcano, 2)
+    assert (phase(volcano), jobs()) == ("Running", {"f-a", "f-b"})
+
+
+def test_a_flow_that_another_replaced_at_once_ends_its_jobs(volcano: System) -> None:
+    before = create(volcano, flow())
+    turns(volcano)
+    volcano.client.delete(JOB_FLOWS, "team", "f")
+    after = create(volcano, flow(), templates=False)
+    events = [WatchEvent("DELETED", before), WatchEvent("ADDED", after)]
+    volcano.watcher.apply([(JOB_FLOWS, event) for event in events])
+    assert jobs() == set()
+
+
+def test_a_flow_is_read_again_after_a_failure_of_the_database(volcano: System, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise OperationalError("away")
+
+    create(volcano, flow())
+    volcano.watcher.resync()
+    with monkeypatch.context() as patched:
+        patched.setattr(flow_sync, "apply_jobs", fail)
+        with pytest.raises(OperationalError):
+            volcano.watcher.tick()
+    volcano.watcher.tick()
+    assert jobs() == {"f-a", "f-b"}
+
+
+def test_a_flow_that_the_database_cannot_store_is_refused(volcano: System) -> None:
+    made, first, second = yaml.safe_load_all(flow())
+    first["spec"]["tasks"][0]["template"]["spec"]["containers"][0]["env"] = [{"name": "A", "value": "\0"}]
+    create(volcano, yaml.safe_dump_all([made, first, second]))
+    turns(volcano)
+    told = json.loads(seen(volcano)["metadata"]["annotations"]["kueueweb.io/translated"])
+    assert told["refused"][""].startswith("cannot be stored: ")
+    assert jobs() == set()
 
 
 def test_an_edit_adds_jobs_and_removes_those_that_have_not_started(volcano: System) -> None:
