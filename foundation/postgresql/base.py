@@ -79,7 +79,10 @@ class DatabaseWrapper(DjangosWrapper):
 
     def _announces(self, setting: str) -> bool:
         """Return whether the setting is on. PostgreSQL sends these two with the session's start and at each change."""
-        return self.connection is not None and self.connection.info.parameter_status(setting) == "on"
+        connection = self.connection
+        if connection is None or connection.closed:
+            return False
+        return bool(connection.info.parameter_status(setting) == "on")
 
     def _is_silent(self) -> bool:
         connection = self.connection

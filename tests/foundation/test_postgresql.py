@@ -118,3 +118,11 @@ def test_a_session_whose_server_became_read_only_is_replaced_without_a_write() -
         cursor.execute("SET default_transaction_read_only = on")
     connections["default"].close_if_unusable_or_obsolete()
     assert session_id() != session
+
+
+def test_a_session_that_was_closed_below_django_is_replaced() -> None:
+    session = session_id()
+    kept: Any = connections["default"]
+    kept.connection.close()
+    kept.close_if_unusable_or_obsolete()
+    assert session_id() != session
