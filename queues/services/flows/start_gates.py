@@ -87,8 +87,9 @@ _LOCK: Final = f"""
     ), jobs AS (
         SELECT namespace, name FROM queues_job WHERE id = ANY (ARRAY(SELECT job_id FROM named))
     ), awaiting AS (
-        SELECT waiting.id FROM {_WAITS} JOIN jobs ON jobs.namespace = waiting.namespace AND jobs.name = {_NAME}
+        SELECT waiting.id FROM {_WAITS}
         WHERE waiting.cluster_id = %s AND {_IS_WAITING}
+            AND ((waiting.namespace, {_NAME}) IN (SELECT namespace, name FROM jobs)) IS TRUE
     )
     SELECT FROM queues_workload
     WHERE id = ANY (ARRAY(SELECT id FROM named)) OR job_id = ANY (ARRAY(SELECT job_id FROM named))
@@ -110,7 +111,8 @@ def met_query() -> str:
 
 def lock_with_awaiting(cluster: Cluster, keys: Iterable[tuple[str, str]]) -> None:
     """Lock workloads (namespace, name), the others of their jobs, and those that wait for these jobs, in the common
-    lock order. With arrays PostgreSQL uses the indexes, and with subqueries none.
+    lock order. With arrays PostgreSQL uses the indexes, and with subqueries none. `IS TRUE` keeps the planner from a
+    nested loop over the waiting workloads and the jobs.
 
     A deletion calls it first: it opens gates while it holds its own workloads, and two deletions could otherwise wait
     for each other.

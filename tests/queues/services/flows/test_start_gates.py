@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from threading import Thread
+from typing import Any
 
 import pytest
 from django.db import connection, transaction
@@ -12,7 +13,7 @@ from clusters.manifests import ApplyResult, apply_manifests
 from foundation.exceptions import ManifestErrors
 from queues.models import Job, LocalQueue, Workload, WorkloadEvent
 from queues.services.flows.flow_deletion import COMPLETED
-from queues.services.flows.start_gates import met_query, open_start_gates
+from queues.services.flows.start_gates import lock_with_awaiting, met_query, open_start_gates
 from queues.services.jobs import delete_jobs
 from queues.services.workloads import delete_workloads, record_finished
 from scheduler.leader.engine import Engine
@@ -261,6 +262,20 @@ def test_two_deletions_do_not_wait_for_each_other(cluster: Cluster) -> None:
         deleted += delete_workloads(cluster, [keys["y"]], actor="bob", now=START)
     other.join(PATIENCE_SECONDS)
     assert sorted(deleted) == sorted(keys.values())
+
+
+def test_waiting_workloads_are_locked_by_a_hash_of_the_jobs(cluster: Cluster) -> None:
+    """Without the hash, PostgreSQL compares each waiting workload with each job: minutes for thousands of both."""
+    plan: list[str] = []
+
+    def explain(execute: Any, sql: str, parameters: Any, many: bool, context: Any) -> Any:
+        execute(f"EXPLAIN {sql}", parameters, many, context)
+        plan.extend(line for (line,) in context["cursor"].fetchall())
+        return execute(sql, parameters, many, context)
+
+    with transaction.atomic(), connection.execute_wrapper(explain):
+        lock_with_awaiting(cluster, [("team", "first")])
+    assert any("hashed SubPlan" in line for line in plan)
 
 
 def has_work() -> bool:
