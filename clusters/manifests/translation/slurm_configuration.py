@@ -8,10 +8,11 @@ use; its users may submit there.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -24,6 +25,7 @@ COHORT: Final = "slurm"
 NODE_LABEL: Final = "kueueweb.io/slurm-nodes"
 """The label that the nodes of a flavor get."""
 _MAX_HOSTS: Final = 65_536
+_MAX_LABEL: Final = 63
 _SETTING: Final = re.compile(r"^\s*[A-Za-z]+\s*=", re.ASCII)
 _DUMPED: Final = re.compile(r"^(Cluster|Parent|Account|User) - '", re.ASCII)
 _PAIR: Final = re.compile(r"(\w+)\s*=\s*(\"[^\"]*\"|\S+)")
@@ -145,20 +147,31 @@ def _amounts(pairs: Mapping[str, str]) -> dict[str, int]:
 
 
 def _hosts(text: str, made: Translation) -> list[str]:
-    """Expand a host list: `n[1-3,7],login`."""
+    """Expand a host list: `n[1-3,7],login`, `rack[0-3]n[0-7]`."""
     found: list[str] = []
-    for part in re.findall(r"[^,\[]+(?:\[[^\]]*\])?[^,\[]*", text):
-        before, bracket, rest = part.partition("[")
-        numbers, _, after = rest.partition("]")
-        if not bracket:
-            found.append(part)
-            continue
-        for span in numbers.split(","):
-            low, _, high = span.partition("-")
-            if not (low.isdigit() and (high or low).isdigit()) or int(high or low) - int(low) > _MAX_HOSTS:
+    if re.search(r"[\[\]]", re.sub(r"\[[^\[\]]*\]", "", text)):
+        made.refuse("NodeName", text, "Invalid value: not a list of hosts", "Close each bracket.")
+    for part in re.findall(r"(?:[^,\[\]]|\[[^\]]*\])+", text):
+        names = [""]
+        for number, piece in enumerate(re.split(r"\[([^\]]*)\]", part)):
+            ends = _numbers(piece, _MAX_HOSTS // len(names)) if number % 2 else [piece]
+            if not ends:
                 made.refuse("NodeName", text, "Invalid value: not a list of hosts", "Write it like n[1-3,7].")
                 return []
-            found += [f"{before}{number:0{len(low)}}{after}" for number in range(int(low), int(high or low) + 1)]
+            names = [f"{name}{end}" for name in names for end in ends]
+        found += names
+    return found
+
+
+def _numbers(text: str, most: int) -> list[str]:
+    """Expand the inside of brackets: `1-3,07`; nothing if it is no list of numbers, or a longer one."""
+    found: list[str] = []
+    for span in text.split(","):
+        low, _, high = span.partition("-")
+        last = high or low
+        if not (low.isdecimal() and last.isdecimal()) or not 0 <= int(last) - int(low) < most - len(found):
+            return []
+        found += [f"{number:0{len(low)}}" for number in range(int(low), int(last) + 1)]
     return found
 
 
@@ -173,12 +186,24 @@ def _nodes_of(partition: Mapping[str, str], read: _Read, made: Translation) -> l
 
 def _flavors(read: _Read, members: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
     """Return the nodes of each flavor: those that are in the same partitions."""
+    inside = {name: frozenset(nodes) for name, nodes in members.items()}
     groups: dict[tuple[str, ...], list[str]] = {}
     for node in read.nodes:
-        inside = tuple(name for name, nodes in members.items() if node in nodes)
-        if inside:
-            groups.setdefault(inside, []).append(node)
-    return {object_name("-".join(inside)): nodes for inside, nodes in groups.items()}
+        if names := tuple(name for name, nodes in inside.items() if node in nodes):
+            groups.setdefault(names, []).append(node)
+    found: dict[str, list[str]] = {}
+    for names, nodes in groups.items():
+        found[_flavor_name(names, found)] = nodes
+    return found
+
+
+def _flavor_name(partitions: Sequence[str], taken: Collection[str]) -> str:
+    """Return the joined names of the partitions, with a hash if they are taken or longer than the value of a label."""
+    name = object_name("-".join(partitions))
+    if name not in taken and len(name) <= _MAX_LABEL:
+        return name
+    unique = hashlib.sha256(",".join(partitions).encode()).hexdigest()[:8]
+    return f"{name[: _MAX_LABEL - 9].rstrip('-.')}-{unique}"
 
 
 def _flavor(name: str) -> JsonObject:

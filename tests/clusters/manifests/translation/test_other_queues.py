@@ -268,3 +268,28 @@ def test_mistakes_of_slurm_end_the_command(tmp_path: Path, before: str, after: s
     assert before in SLURM
     with pytest.raises(CommandError, match=rule):
         convert(tmp_path, conf=SLURM.replace(before, after))
+
+
+def test_a_host_list_has_several_brackets(tmp_path: Path) -> None:
+    conf = SLURM.replace("c[1-3]", "c[1-3]x[0,08-09]")
+    _, _, text = convert(tmp_path, conf=conf)
+    (cohort,) = [each for each in yaml.safe_load_all(text) if each["kind"] == "Cohort"]
+    quotas = {each["name"]: each["resources"][0]["nominalQuota"] for each in _flavors_of(cohort)}
+    assert quotas == {"gpu-all": "128", "all": str(9 * 32)}
+
+
+def test_flavors_have_names_of_their_own_that_are_values_of_labels(tmp_path: Path) -> None:
+    both = "\nPartitionName=gpu-all Nodes=c1\n" + "\n".join(f"PartitionName=partition-{n} Nodes=c2" for n in range(9))
+    conf = SLURM.replace("PartitionName=all Nodes=ALL", "PartitionName=all Nodes=n[01-02],c3") + both
+    _, _, text = convert(tmp_path, conf=conf)
+    objects = [*yaml.safe_load_all(text)]
+    names = [each["metadata"]["name"] for each in objects if each["kind"] == "ResourceFlavor"]
+    assert len({*names}) == len(names) == 4
+    assert all(len(name) <= 63 for name in names)
+    (cohort,) = [each for each in objects if each["kind"] == "Cohort"]
+    assert [each["resources"][0]["nominalQuota"] for each in _flavors_of(cohort)] == ["128", "32", "32", "32"]
+
+
+def _flavors_of(cohort: dict[str, Any]) -> list[dict[str, Any]]:
+    (group,) = cohort["spec"]["resourceGroups"]
+    return list(group["flavors"])
