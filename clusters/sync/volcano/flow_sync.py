@@ -245,7 +245,7 @@ class FlowSync:
     def _write_status(self, flow: JsonObject, state: JobFlow | None, at: datetime) -> None:
         uid = uid_of(flow)
         phase = dig(flow, "status", "state", "phase")
-        is_left = state is not None and state.phase is not FlowPhase.TERMINATING
+        is_left = state is not None and any(row.deletion_requested_at is None for row in state.rows)
         if phase in ENDED and not is_left:
             self._settled.add(uid)
         if state is None or uid in self._settled or not all(_is_of(row, flow) for row in state.rows):
@@ -258,7 +258,7 @@ class FlowSync:
         elif state.phase is FlowPhase.SUCCEED and state.is_deleted_when_done:
             delete_flow(self._cluster, state, actor=_ACTOR, now=at)  # the cluster knows that the flow has succeeded
             self._settled.add(uid)
-        elif state.phase in ENDED and not state.names(FlowJobPhase.RUNNING):
+        elif state.phase in ENDED and not any(map(state.names, (FlowJobPhase.PENDING, FlowJobPhase.RUNNING))):
             self._settled.add(uid)
 
 

@@ -16,6 +16,7 @@ from queues.models import Job
 from queues.services.flows.flow_deletion import delete_completed_flows
 from queues.services.flows.job_flows import job_flows
 from queues.services.flows.start_gates import open_start_gates
+from queues.services.jobs import delete_jobs
 from simulation.api.resources import BY_KIND, crd_of
 from tests.clusters.system import CRDS, System
 from tests.clusters.test_job_flows import flow
@@ -173,6 +174,18 @@ def test_a_flow_that_the_database_cannot_store_is_refused(volcano: System) -> No
     told = json.loads(seen(volcano)["metadata"]["annotations"]["kueueweb.io/translated"])
     assert told["refused"][""].startswith("cannot be stored: ")
     assert jobs() == set()
+
+
+def test_the_status_tells_the_ends_of_jobs_after_another_was_deleted(volcano: System) -> None:
+    create(volcano, flow())
+    turns(volcano, 3)
+    assert seen(volcano)["status"]["completedJobs"] == ["f-a"]
+    first = Job.objects.filter(name="f-a").prefetch_related("workloads")
+    delete_jobs(volcano.cluster, first, actor="alice", now=volcano.moment())
+    volcano.watcher.tick()
+    turns(volcano, 6)
+    assert Job.objects.get(name="f-b").workloads.get().status == "Finished"
+    assert "f-b" in seen(volcano)["status"]["completedJobs"]
 
 
 def test_an_edit_adds_jobs_and_removes_those_that_have_not_started(volcano: System) -> None:
