@@ -25,6 +25,10 @@ _KNOWN_ELSEWHERE = {
     "clusters/manifests/translation/translations.py": {"Job", "Pod"},  # what Volcano's objects are stored as
     "clusters/manifests/translation/volcano_job_flows.py": {"Job"},  # a step of a flow is a Volcano job
     "clusters/manifests/translation/volcano_job_objects.py": {"Job", "JobSet", "MPIJob", "PyTorchJob", "TFJob"},
+    "clusters/manifests/translation/volcano_export.py": {
+        "Job",
+        "JobSet",
+    },  # the kinds that a Job of Volcano can express
     "kueueweb/loadtest/shape_jobs.py": {"Job"},  # the load test submits Jobs
     "kueueweb/policies/volcano_jobs.py": {"Job"},  # Volcano's own kind
     "clusters/jobs/framework/conditions.py": {"Pod"},  # Kueue's rule for a workload that a pod owns
