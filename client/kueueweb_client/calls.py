@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 from urllib.parse import quote
+from uuid import uuid4
 
 from kueueweb_client.errors import ApiError, ClientError
 from kueueweb_client.types import ApplyResult, Key, Object, Page, WorkloadDetail
@@ -172,8 +173,9 @@ def log(namespace: str, workload: str, pod: str, **options: Any) -> Call[str]:
 
 
 def submit(workloads: Sequence[Mapping[str, Any]], *, idempotency_key: str = "") -> Call[list[Key]]:
-    """Submit workloads without a job, all or none."""
-    headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
+    """Submit workloads without a job, all or none. Without a key the call has one of its own, so that it can be
+    repeated."""
+    headers = {"Idempotency-Key": idempotency_key or uuid4().hex}
     return Call(
         "POST", "workloads/", lambda response: response.json()["workloads"], body=list(workloads), headers=headers
     )

@@ -13,14 +13,13 @@ import httpx
 from kueueweb_client import calls
 from kueueweb_client.calls import Call, answer
 from kueueweb_client.errors import ApiError, ClientError, Unreachable
+from kueueweb_client.retries import pause_after_answer, pause_after_cut
 from kueueweb_client.types import ApplyResult, Event, Key, Object, Workload, WorkloadDetail
 from kueueweb_client.waiting import PAUSE_SECONDS, Goal, ObjectWatch, Wait, Watch
 
 T = TypeVar("T")
 
-_TOO_MANY: Final = 429
 _NOT_FOUND: Final = 404
-_MAX_PAUSE_SECONDS: Final = 60
 _SILENCE_SECONDS: Final = 45.0
 """A stream of events that has been silent for this long is dead: the server sends a line at least every 15 seconds."""
 
@@ -98,18 +97,24 @@ class Client:
         self._http.close()
 
     def send(self, call: Call[T]) -> T:
-        """Send a call of `kueueweb_client.calls`. After a 429 it is repeated once, when the server allows it."""
+        """Send a call of `kueueweb_client.calls`, and repeat it where that does no harm (`kueueweb_client.retries`)."""
         arguments = {**call.arguments(self.cluster), "timeout": _patience(self._http.timeout, call.silent_seconds)}
         if self._at:
             arguments["params"] |= _moment(call, self._at)
-        try:
-            response = self._http.request(**arguments)
-            if response.status_code == _TOO_MANY and response.headers.get("Retry-After", "").isdigit():
-                time.sleep(min(int(response.headers["Retry-After"]), _MAX_PAUSE_SECONDS))
+        attempt = 0
+        while True:
+            try:
                 response = self._http.request(**arguments)
-        except httpx.HTTPError as error:
-            raise Unreachable(f"{self._http.base_url} does not answer: {error}") from error
-        return answer(call, response)
+            except httpx.HTTPError as error:
+                pause = pause_after_cut(call, attempt, error)
+                if pause is None:
+                    raise Unreachable(f"{self._http.base_url} does not answer: {error}") from error
+            else:
+                pause = pause_after_answer(call, attempt, response)
+                if pause is None:
+                    return answer(call, response)
+            attempt += 1
+            time.sleep(pause)
 
     def rows(self, *names: str, **filters: Any) -> Iterator[Any]:
         """Yield every row of a list (`workloads`, `cluster-queues`, `nodes` ...), page by page."""
@@ -296,16 +301,22 @@ class AsyncClient:
         await self._http.aclose()
 
     async def send(self, call: Call[T]) -> T:
-        """Send a call of `kueueweb_client.calls`. After a 429, it is repeated once, when the server allows it."""
+        """Send a call of `kueueweb_client.calls`, and repeat it where that does no harm (`kueueweb_client.retries`)."""
         arguments = {**call.arguments(self.cluster), "timeout": _patience(self._http.timeout, call.silent_seconds)}
-        try:
-            response = await self._http.request(**arguments)
-            if response.status_code == _TOO_MANY and response.headers.get("Retry-After", "").isdigit():
-                await asyncio.sleep(min(int(response.headers["Retry-After"]), _MAX_PAUSE_SECONDS))
+        attempt = 0
+        while True:
+            try:
                 response = await self._http.request(**arguments)
-        except httpx.HTTPError as error:
-            raise Unreachable(f"{self._http.base_url} does not answer: {error}") from error
-        return answer(call, response)
+            except httpx.HTTPError as error:
+                pause = pause_after_cut(call, attempt, error)
+                if pause is None:
+                    raise Unreachable(f"{self._http.base_url} does not answer: {error}") from error
+            else:
+                pause = pause_after_answer(call, attempt, response)
+                if pause is None:
+                    return answer(call, response)
+            attempt += 1
+            await asyncio.sleep(pause)
 
     async def rows(self, *names: str, **filters: Any) -> AsyncIterator[Any]:
         """Yield every row of a list, page by page."""
