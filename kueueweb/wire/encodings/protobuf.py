@@ -23,6 +23,7 @@ _MAGIC: Final = b"k8s\x00"
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _MAX_SHIFT: Final = 63
 _SIGN: Final = 2**63
+_64_BITS: Final = 2**64 - 1
 _TABLE: Final = Path(__file__).with_name("protobuf_messages.json")
 _KEY, _VALUE = 1, 2
 _LIST, _MAP = "[]", "map:"
@@ -258,6 +259,6 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
         value |= (byte & 0x7F) << shift
         at, shift = at + 1, shift + 7
         if not byte & 0x80:
-            return value, at
+            return value & _64_BITS, at  # ten bytes have 70 bits; Go drops the rest, and JSON has no place for them
         if shift > _MAX_SHIFT:
             raise ValueError("a number is too long")

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rest_framework.exceptions import ParseError, UnsupportedMediaType
 
-from kueueweb.wire.encodings.protobuf import ProtobufParser
+from kueueweb.wire.encodings.protobuf import ProtobufParser, _fields
 from queues.models import Job
 from tests.api_client import SchemaClient
 
@@ -78,3 +78,23 @@ def test_damaged_bodies_are_mistakes(data: st.DataObject) -> None:
         return
     assert isinstance(found, dict)
     assert "\\u0000" not in json.dumps(found)
+
+
+def test_a_number_of_more_than_64_bits_is_refused_like_any_wrong_number(bob: SchemaClient) -> None:
+    job = body_of("Job")
+    envelope = dict(_fields(job[4:]))
+    meta, raw = bytes(envelope[1]), bytes(envelope[2])
+    raw += b"\x12\x0b\x08" + b"\xff" * 9 + b"\x7f"  # spec.parallelism: ten bytes have 70 bits
+    body = job[:4] + _message(1, meta) + _message(2, raw)
+    refused = bob.post(JOBS, body, content_type=PROTOBUF)
+    assert refused.status_code == 422, refused.content
+    assert "parallelism" in refused.json()["message"]
+
+
+def _message(number: int, content: bytes) -> bytes:
+    size, length = bytearray(), len(content)
+    while length >= 0x80:
+        size.append(length & 0x7F | 0x80)
+        length >>= 7
+    size.append(length)
+    return bytes([number << 3 | 2, *size]) + content
