@@ -47,6 +47,10 @@ INSERT INTO {table} ({columns})
         CROSS JOIN LATERAL populate_record(NULL::{table}, coalesce(present.columns, '') || undone.old) AS row_then
     WHERE NOT undone.created AND (present.id IS NOT NULL OR undone.deleted)
 """
+_DEFAULTS: Final = """
+SELECT attname, pg_get_expr(adbin, adrelid) FROM pg_attribute JOIN pg_attrdef ON adrelid = attrelid AND adnum = attnum
+WHERE attrelid = %s::regclass AND attnotnull AND attgenerated = ''
+"""
 _SETTINGS: Final = """
 SELECT key, value FROM each((
     SELECT kueueweb_merged(old ORDER BY id DESC) FROM kueueweb_undone
@@ -83,13 +87,19 @@ def undo_changes(cursor: CursorWrapper, cluster_id: int, shown: Collection[str],
     for model, _ in TABLES:
         name = model._meta.db_table
         if name in changed and name in shown:
-            columns = [sql.Identifier(column) for column in columns_of(model)]
+            columns = columns_of(model)
+            defaults = _defaults(cursor, name)
             cursor.execute(
                 sql.SQL(_UNDO).format(
                     name=sql.Literal(name),
                     table=sql.Identifier("pg_temp", name),
-                    columns=sql.SQL(", ").join(columns),
-                    columns_then=sql.SQL(", ").join(sql.SQL("row_then.{}").format(column) for column in columns),
+                    columns=sql.SQL(", ").join(map(sql.Identifier, columns)),
+                    columns_then=sql.SQL(", ").join(
+                        sql.SQL("coalesce(row_then.{}, {})").format(
+                            sql.Identifier(column), sql.SQL(defaults.get(column, "NULL"))
+                        )
+                        for column in columns
+                    ),
                 )
             )
     for model, condition in TABLES if changed else ():
@@ -100,6 +110,13 @@ def undo_changes(cursor: CursorWrapper, cluster_id: int, shown: Collection[str],
                     sql.Identifier("pg_temp", name), condition_of(condition, cluster_id, oldest)
                 )
             )
+
+
+def _defaults(cursor: CursorWrapper, name: str) -> dict[str, str]:
+    """Return the defaults of the columns that may not be null. A row that was deleted before an upgrade lacks the
+    columns that the upgrade added."""
+    cursor.execute(_DEFAULTS, [f"pg_temp.{name}"])
+    return dict(cursor.fetchall())
 
 
 def undone_settings(cursor: CursorWrapper, cluster_id: int) -> dict[str, Any]:

@@ -177,8 +177,7 @@ def test_too_many_changes_are_not_kept_and_the_checkpoint_is_taken(
 
 
 def test_damaged_changes_are_no_moment(cluster: Cluster) -> None:
-    take_checkpoint(cluster)
-    at = timezone.now()
+    at = take_checkpoint(cluster).taken_at + timedelta(milliseconds=2)  # no checkpoint's own millisecond
     take_checkpoint(cluster)
     Checkpoint.objects.update(changes=b"nothing")
     with pytest.raises(NoCheckpoint, match="is damaged"):
@@ -270,3 +269,12 @@ def test_a_checkpoint_from_before_the_clock_was_set_back_is_not_the_next_one(clu
     Checkpoint.objects.filter(pk=found.pk).update(taken_at=timezone.now() + timedelta(hours=1))
     make_workload(cluster, "a")
     assert names(cluster, timezone.now()) == {"a"}
+
+
+def test_a_row_that_was_deleted_before_an_upgrade_has_the_defaults_of_new_columns(cluster: Cluster) -> None:
+    make_workload(cluster, "a")
+    at = timezone.now()
+    Workload.objects.all().delete()
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE history_rowchange SET old = old - 'requeue_reason'::text WHERE operation = 'D'")
+    assert names(cluster, at) == {"a"}
