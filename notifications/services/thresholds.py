@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from hashlib import sha256
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
@@ -106,7 +107,10 @@ def _idle(look: Look, data: Mapping[str, Any]) -> Iterator[Occurrence]:
             holders = ", ".join(held[uuid])
             title = f"GPU {device['index']} of {device['node']} is held and idle"
             message = f"At most {peak:.0f}% busy in the last {look.minutes} min. Held by {holders}."
-            yield Occurrence(f"{uuid} {holders}", title, message, f"/nodes/{device['node']}")
+            # The names of all holders may be longer than a key.
+            yield Occurrence(
+                f"{uuid} {sha256(holders.encode()).hexdigest()}", title, message, f"/nodes/{device['node']}"
+            )
 
 
 def _holders(look: Look, data: Mapping[str, Any]) -> dict[str, list[str]]:

@@ -149,6 +149,20 @@ def test_a_device_that_is_held_and_idle_is_told(
 
 
 @pytest.mark.usefixtures("leader")
+def test_an_idle_device_with_long_names_of_holders_is_told(cluster: Cluster, bob: SchemaClient) -> None:
+    make_rule(bob, Event.DEVICES_IDLE, minutes=30, threshold=10)
+    idle_device(cluster, {5: 0}, NOW - timedelta(hours=1))
+    names = [letter * 250 for letter in "abc"]
+    Workload.objects.all().delete()
+    held = []
+    for name in names:
+        workload = make_own(cluster, name, status="Admitted", admitted_at=NOW - timedelta(hours=1))
+        held.append({"workload": workload.key, "namespace": workload.namespace})
+    publish(devices={"GPU-1": {"node": "node-1", "index": 0, "slices": held}})
+    assert [look(cluster), look(cluster)] == [1, 0]
+
+
+@pytest.mark.usefixtures("leader")
 def test_the_idle_device_of_another_tenant_is_not_told(cluster: Cluster, charlie: SchemaClient) -> None:
     make_rule(charlie, Event.DEVICES_IDLE, minutes=1)
     idle_device(cluster, {1: 0}, NOW - timedelta(hours=1))
