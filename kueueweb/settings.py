@@ -317,7 +317,7 @@ USAGE_RETENTION_DAYS = env.integer("USAGE_RETENTION_DAYS", default=400, minimum=
 # The interval of checkpoints, from which `?at=` reads the past (0: none are taken), and how long they are kept.
 CHECKPOINT_MINUTES = env.integer("CHECKPOINT_MINUTES", default=15)
 # Whether changes between checkpoints are recorded, so that `?at=` shows each moment exactly.
-CHECKPOINT_CHANGES = env.boolean("CHECKPOINT_CHANGES", default=True)
+CHECKPOINT_CHANGES = env.boolean("CHECKPOINT_CHANGES", default=False)
 CHECKPOINT_RETENTION_DAYS = env.integer("CHECKPOINT_RETENTION_DAYS", default=30, minimum=1)
 
 # --- REST -------------------------------------------------------------------------------------------------------------

@@ -73,7 +73,7 @@ class Command(BaseCommand):
             servers: dict[str, Postgres | Valkey] = {}
             database_url, redis_url = self._servers(state, stack, servers)
             told = environment(
-                os.environ,
+                {"CHECKPOINT_CHANGES": "true", **os.environ},
                 database_url=database_url,
                 redis_url=redis_url,
                 secret_key=_secret_key(state),

@@ -31,7 +31,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
-def cluster() -> Iterator[Cluster]:
+def cluster(settings: Any) -> Iterator[Cluster]:
+    settings.CHECKPOINT_CHANGES = True
     cluster = make_cluster()
     make_cluster_queue(cluster)
     record_changes(True)
