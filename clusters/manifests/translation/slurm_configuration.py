@@ -68,6 +68,10 @@ def _first_line(text: str) -> str:
     return next((line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")), "")
 
 
+_COUNTS: Final = ("CPUs", "Boards", "Sockets", "SocketsPerBoard", "CoresPerSocket", "ThreadsPerCore", "RealMemory")
+"""Settings of a node that are whole numbers."""
+
+
 @dataclass(slots=True)
 class _Read:
     settings: dict[str, str] = field(default_factory=dict)
@@ -119,7 +123,7 @@ def _read(text: str, made: Translation) -> _Read:
         first = next(iter(pairs))
         if first == "NodeName":
             if pairs["NodeName"] != "DEFAULT":
-                read.nodes |= dict.fromkeys(_hosts(pairs["NodeName"], made), _amounts(pairs))
+                read.nodes |= dict.fromkeys(_hosts(pairs["NodeName"], made), _amounts(pairs, made))
         elif first == "PartitionName":
             read.partitions += [pairs] if pairs["PartitionName"] != "DEFAULT" else []
         else:
@@ -132,8 +136,14 @@ def _read(text: str, made: Translation) -> _Read:
     return read
 
 
-def _amounts(pairs: Mapping[str, str]) -> dict[str, int]:
+def _amounts(pairs: Mapping[str, str], made: Translation) -> dict[str, int]:
     """Return the cores, MiB and GPUs of a node."""
+    for name in _COUNTS:
+        if not re.fullmatch(r"\d*", pairs.get(name, ""), re.ASCII):
+            made.refuse(f"NodeName={pairs['NodeName']} {name}", pairs[name], "Invalid value", "Write a whole number.")
+            return {}
+    if "RealMemory" not in pairs:
+        made.lose(f"NodeName={pairs['NodeName']}", "without RealMemory, Slurm and the quota count 1 MiB: add it")
     cores = int(pairs.get("CPUs") or 0)
     if not cores:
         sockets = int(pairs.get("Boards") or 1) * int(pairs.get("Sockets") or pairs.get("SocketsPerBoard") or 1)

@@ -47,10 +47,10 @@ def test_a_server_that_may_forget_what_it_answered_is_told_of() -> None:
 
 
 def test_a_missing_migration_is_a_fault_unless_it_is_still_to_come() -> None:
-    execute("DELETE FROM django_migrations WHERE id = (SELECT max(id) FROM django_migrations WHERE app = 'scheduler')")
+    execute("DELETE FROM django_migrations WHERE id = (SELECT max(id) FROM django_migrations WHERE app = 'history')")
     finding = checks()["database-migrations"]
     assert finding.status == "fail"
-    assert "missing migrations: 1, the first is scheduler." in finding.message
+    assert "missing migrations: 1, the first is history." in finding.message
     assert "migrate" in finding.remedy
     assert checks(before_migrate=True)["database-migrations"].status == "ok"
 

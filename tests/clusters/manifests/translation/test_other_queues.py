@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -246,6 +247,11 @@ def test_slurms_partitions_and_accounts(tmp_path: Path) -> None:
         assert words in text, words
 
 
+def test_a_node_without_memory_is_reported(tmp_path: Path) -> None:
+    _, report, _ = convert(tmp_path, conf=re.sub(r"RealMemory=\d+", "", SLURM))
+    assert "without RealMemory" in "\n".join(report)
+
+
 def test_the_queues_of_accounts_follow_the_rights_of_partitions(tmp_path: Path) -> None:
     _, _, text = convert(tmp_path, conf=SLURM, dump=DUMP)
     queues = {
@@ -262,6 +268,7 @@ def test_the_queues_of_accounts_follow_the_rights_of_partitions(tmp_path: Path) 
         ("Nodes=n[01-02] Pri", "Nodes=n[01-09] Pri", "no NodeName line"),
         ("NodeName=c[1-3]", "NodeName=c[1-x]", "list of hosts"),
         ("PartitionName=all", "PartitionName=DEFAULT", "Write the defaults"),
+        ("RealMemory=", "RealMemory=x", "Write a whole number"),
     ],
 )
 def test_mistakes_of_slurm_end_the_command(tmp_path: Path, before: str, after: str, rule: str) -> None:
