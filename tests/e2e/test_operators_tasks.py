@@ -181,6 +181,7 @@ def test_set_an_alert_and_try_it(pointer: Pointer) -> None:
 
 def test_what_happened_in_a_quarter_of_an_hour(pointer: Pointer) -> None:
     pointer.go("Decisions")
+    expect(pointer.main.get_by_role("heading", name="Decisions", level=1)).to_be_visible()
     pointer.click(pointer.main.get_by_role("button", name=re.compile("^Time")))
     pointer.click(pointer.page.get_by_role("button", name=re.compile("15 minutes")))
     expect(pointer.page).to_have_url(re.compile("last="))
@@ -195,6 +196,8 @@ def test_which_gpus_are_held_and_idle(pointer: Pointer) -> None:
 def test_hold_many_jobs(pointer: Pointer, admin: Api, jobs: list[str]) -> None:
     jobs.extend(admin.submit(f"task-held-{number}") for number in range(3))
     pointer.page.goto("/workloads?search=task-held")
+    rows = pointer.main.get_by_role("table", name="Workloads").locator("tbody").get_by_role("row")
+    expect(rows).to_have_count(3)  # the box selects the rows that are there
     pointer.click(pointer.main.get_by_role("checkbox", name=re.compile("all")).first)
     pointer.click(pointer.page.get_by_role("toolbar").get_by_role("button", name="Hold"))
     pointer.click(pointer.dialog.get_by_role("button", name="Hold"))
