@@ -293,8 +293,9 @@ func (c *Client) CheckpointsRetrieve(ctx context.Context, params *CheckpointsRet
 
 // CheckpointsFiguresRetrieveParams are the query parameters of CheckpointsFiguresRetrieve.
 type CheckpointsFiguresRetrieveParams struct {
-	// Answer by the last checkpoint at or before this moment, reduced to the data that you may see now. The headers
-	// `Kueueweb-Checkpoint` and `Kueueweb-Exact` name it. 404 with the reason NoCheckpoint: none is kept.
+	// Answer by the rows of this moment, reduced to the data that you may see now; if changes were not recorded, by those
+	// of the last checkpoint before it. The headers `Kueueweb-Checkpoint`, `Kueueweb-Exact` and `Kueueweb-Inexact-Reason`
+	// say which. 404 with the reason NoCheckpoint: none is kept.
 	At time.Time `query:"at"`
 	// The cluster's name.
 	Cluster string `query:"cluster"`
@@ -342,8 +343,9 @@ func (c *Client) ClusterOverviewsAll(ctx context.Context, params ClusterOverview
 type ClusterQueuesListParams struct {
 	// The page cursor: `next` of the previous page.
 	After string `query:"after"`
-	// Answer by the last checkpoint at or before this moment, reduced to the data that you may see now. The headers
-	// `Kueueweb-Checkpoint` and `Kueueweb-Exact` name it. 404 with the reason NoCheckpoint: none is kept.
+	// Answer by the rows of this moment, reduced to the data that you may see now; if changes were not recorded, by those
+	// of the last checkpoint before it. The headers `Kueueweb-Checkpoint`, `Kueueweb-Exact` and `Kueueweb-Inexact-Reason`
+	// say which. 404 with the reason NoCheckpoint: none is kept.
 	At time.Time `query:"at"`
 	// The name of a cluster, or several separated by commas; `*`: all clusters in which you have a role.
 	Cluster string `query:"cluster"`
@@ -371,8 +373,9 @@ func (c *Client) ClusterQueuesAll(ctx context.Context, params ClusterQueuesListP
 
 // ClusterQueuesRetrieveParams are the query parameters of ClusterQueuesRetrieve.
 type ClusterQueuesRetrieveParams struct {
-	// Answer by the last checkpoint at or before this moment, reduced to the data that you may see now. The headers
-	// `Kueueweb-Checkpoint` and `Kueueweb-Exact` name it. 404 with the reason NoCheckpoint: none is kept.
+	// Answer by the rows of this moment, reduced to the data that you may see now; if changes were not recorded, by those
+	// of the last checkpoint before it. The headers `Kueueweb-Checkpoint`, `Kueueweb-Exact` and `Kueueweb-Inexact-Reason`
+	// say which. 404 with the reason NoCheckpoint: none is kept.
 	At time.Time `query:"at"`
 	// The cluster's name.
 	Cluster string `query:"cluster"`
@@ -549,8 +552,9 @@ func (c *Client) ClustersPartialUpdate(ctx context.Context, name string, body an
 type CohortsListParams struct {
 	// The page cursor: `next` of the previous page.
 	After string `query:"after"`
-	// Answer by the last checkpoint at or before this moment, reduced to the data that you may see now. The headers
-	// `Kueueweb-Checkpoint` and `Kueueweb-Exact` name it. 404 with the reason NoCheckpoint: none is kept.
+	// Answer by the rows of this moment, reduced to the data that you may see now; if changes were not recorded, by those
+	// of the last checkpoint before it. The headers `Kueueweb-Checkpoint`, `Kueueweb-Exact` and `Kueueweb-Inexact-Reason`
+	// say which. 404 with the reason NoCheckpoint: none is kept.
 	At time.Time `query:"at"`
 	// The name of a cluster, or several separated by commas; `*`: all clusters in which you have a role.
 	Cluster string `query:"cluster"`
@@ -578,8 +582,9 @@ func (c *Client) CohortsAll(ctx context.Context, params CohortsListParams, optio
 
 // CohortsRetrieveParams are the query parameters of CohortsRetrieve.
 type CohortsRetrieveParams struct {
-	// Answer by the last checkpoint at or before this moment, reduced to the data that you may see now. The headers
-	// `Kueueweb-Checkpoint` and `Kueueweb-Exact` name it. 404 with the reason NoCheckpoint: none is kept.
+	// Answer by the rows of this moment, reduced to the data that you may see now; if changes were not recorded, by those
+	// of the last checkpoint before it. The headers `Kueueweb-Checkpoint`, `Kueueweb-Exact` and `Kueueweb-Inexact-Reason`
+	// say which. 404 with the reason NoCheckpoint: none is kept.
 	At time.Time `query:"at"`
 	// The cluster's name.
 	Cluster string `query:"cluster"`
@@ -677,8 +682,9 @@ func (c *Client) CohortsQuotasPartialUpdate(ctx context.Context, name string, fl
 
 // CohortsTreeRetrieveParams are the query parameters of CohortsTreeRetrieve.
 type CohortsTreeRetrieveParams struct {
-	// Answer by the last checkpoint at or before this moment, reduced to the data that you may see now. The headers
-	// `Kueueweb-Checkpoint` and `Kueueweb-Exact` name it. 404 with the reason NoCheckpoint: none is kept.
+	// Answer by the rows of this moment, reduced to the data that you may see now; if changes were not recorded, by those
+	// of the last checkpoint before it. The headers `Kueueweb-Checkpoint`, `Kueueweb-Exact` and `Kueueweb-Inexact-Reason`
+	// say which. 404 with the reason NoCheckpoint: none is kept.
 	At time.Time `query:"at"`
 	// The cluster's name.
 	Cluster string `query:"cluster"`
@@ -740,8 +746,9 @@ func (c *Client) DecisionsAll(ctx context.Context, params DecisionsListParams, o
 type DeviceAllocationsListParams struct {
 	// The page cursor: `next` of the previous page.
 	After string `query:"after"`
-	// Answer by the last checkpoint at or before this moment, reduced to the data that you may see now. The headers
-	// `Kueueweb-Checkpoint` and `Kueueweb-Exact` name it. 404 with the reason NoCheckpoint: none is kept.
+	// Answer by the rows of this moment, reduced to the data that you may see now; if changes were not recorded, by those
+	// of the last checkpoint before it. The headers `Kueueweb-Checkpoint`, `Kueueweb-Exact` and `Kueueweb-Inexact-Reason`
+	// say which. 404 with the reason NoCheckpoint: none is kept.
 	At time.Time `query:"at"`
 	// The name of a cluster, or several separated by commas; `*`: all clusters in which you have a role.
 	Cluster string `query:"cluster"`
@@ -792,8 +799,9 @@ func (c *Client) DeviceUsageList(ctx context.Context, params *DeviceUsageListPar
 type DevicesListParams struct {
 	// The page cursor: `next` of the previous page.
 	After string `query:"after"`
-	// Answer by the last checkpoint at or before this moment, reduced to the data that you may see now. The headers
-	// `Kueueweb-Checkpoint` and `Kueueweb-Exact` name it. 404 with the reason NoCheckpoint: none is kept.
+	// Answer by the rows of this moment, reduced to the data that you may see now; if changes were not recorded, by those
+	// of the last checkpoint before it. The headers `Kueueweb-Checkpoint`, `Kueueweb-Exact` and `Kueueweb-Inexact-Reason`
+	// say which. 404 with the reason NoCheckpoint: none is kept.
 	At time.Time `query:"at"`
 	// The name of a cluster, or several separated by commas; `*`: all clusters in which you have a role.
 	Cluster  string `query:"cluster"`
@@ -829,8 +837,9 @@ func (c *Client) DevicesAll(ctx context.Context, params DevicesListParams, optio
 
 // DevicesRetrieveParams are the query parameters of DevicesRetrieve.
 type DevicesRetrieveParams struct {
-	// Answer by the last checkpoint at or before this moment, reduced to the data that you may see now. The headers
-	// `Kueueweb-Checkpoint` and `Kueueweb-Exact` name it. 404 with the reason NoCheckpoint: none is kept.
+	// Answer by the rows of this moment, reduced to the data that you may see now; if changes were not recorded, by those
+	// of the last checkpoint before it. The headers `Kueueweb-Checkpoint`, `Kueueweb-Exact` and `Kueueweb-Inexact-Reason`
+	// say which. 404 with the reason NoCheckpoint: none is kept.
 	At time.Time `query:"at"`
 	// The cluster's name.
 	Cluster string `query:"cluster"`
@@ -864,7 +873,7 @@ func (c *Client) DevicesPartialUpdate(ctx context.Context, uuid string, body any
 type DevicesSamplesListParams struct {
 	// The cluster's name.
 	Cluster string `query:"cluster"`
-	// How far back, in seconds.
+	// How far back, in hours.
 	Hours      float64 `query:"hours"`
 	Resolution string  `query:"resolution"`
 }
@@ -1099,8 +1108,9 @@ func (c *Client) LimitRangesDestroy(ctx context.Context, namespace string, name 
 type LocalQueuesListParams struct {
 	// The page cursor: `next` of the previous page.
 	After string `query:"after"`
-	// Answer by the last checkpoint at or before this moment, reduced to the data that you may see now. The headers
-	// `Kueueweb-Checkpoint` and `Kueueweb-Exact` name it. 404 with the reason NoCheckpoint: none is kept.
+	// Answer by the rows of this moment, reduced to the data that you may see now; if changes were not recorded, by those
+	// of the last checkpoint before it. The headers `Kueueweb-Checkpoint`, `Kueueweb-Exact` and `Kueueweb-Inexact-Reason`
+	// say which. 404 with the reason NoCheckpoint: none is kept.
 	At time.Time `query:"at"`
 	// The name of a cluster, or several separated by commas; `*`: all clusters in which you have a role.
 	Cluster string `query:"cluster"`
@@ -1132,8 +1142,9 @@ func (c *Client) LocalQueuesAll(ctx context.Context, params LocalQueuesListParam
 
 // LocalQueuesRetrieveParams are the query parameters of LocalQueuesRetrieve.
 type LocalQueuesRetrieveParams struct {
-	// Answer by the last checkpoint at or before this moment, reduced to the data that you may see now. The headers
-	// `Kueueweb-Checkpoint` and `Kueueweb-Exact` name it. 404 with the reason NoCheckpoint: none is kept.
+	// Answer by the rows of this moment, reduced to the data that you may see now; if changes were not recorded, by those
+	// of the last checkpoint before it. The headers `Kueueweb-Checkpoint`, `Kueueweb-Exact` and `Kueueweb-Inexact-Reason`
+	// say which. 404 with the reason NoCheckpoint: none is kept.
 	At time.Time `query:"at"`
 	// The cluster's name.
 	Cluster string `query:"cluster"`
@@ -1659,8 +1670,9 @@ func (c *Client) NamespacesDestroy(ctx context.Context, name string, params *Nam
 type NodesListParams struct {
 	// The page cursor: `next` of the previous page.
 	After string `query:"after"`
-	// Answer by the last checkpoint at or before this moment, reduced to the data that you may see now. The headers
-	// `Kueueweb-Checkpoint` and `Kueueweb-Exact` name it. 404 with the reason NoCheckpoint: none is kept.
+	// Answer by the rows of this moment, reduced to the data that you may see now; if changes were not recorded, by those
+	// of the last checkpoint before it. The headers `Kueueweb-Checkpoint`, `Kueueweb-Exact` and `Kueueweb-Inexact-Reason`
+	// say which. 404 with the reason NoCheckpoint: none is kept.
 	At time.Time `query:"at"`
 	// The name of a cluster, or several separated by commas; `*`: all clusters in which you have a role.
 	Cluster string `query:"cluster"`
@@ -1692,8 +1704,9 @@ func (c *Client) NodesAll(ctx context.Context, params NodesListParams, options .
 
 // NodesRetrieveParams are the query parameters of NodesRetrieve.
 type NodesRetrieveParams struct {
-	// Answer by the last checkpoint at or before this moment, reduced to the data that you may see now. The headers
-	// `Kueueweb-Checkpoint` and `Kueueweb-Exact` name it. 404 with the reason NoCheckpoint: none is kept.
+	// Answer by the rows of this moment, reduced to the data that you may see now; if changes were not recorded, by those
+	// of the last checkpoint before it. The headers `Kueueweb-Checkpoint`, `Kueueweb-Exact` and `Kueueweb-Inexact-Reason`
+	// say which. 404 with the reason NoCheckpoint: none is kept.
 	At time.Time `query:"at"`
 	// The cluster's name.
 	Cluster string `query:"cluster"`
@@ -3361,8 +3374,9 @@ type WorkloadsListParams struct {
 	After string `query:"after"`
 	// Annotation keys, separated by commas, at most 10: rows include these `annotations`.
 	Annotations string `query:"annotations"`
-	// Answer by the last checkpoint at or before this moment, reduced to the data that you may see now. The headers
-	// `Kueueweb-Checkpoint` and `Kueueweb-Exact` name it. 404 with the reason NoCheckpoint: none is kept.
+	// Answer by the rows of this moment, reduced to the data that you may see now; if changes were not recorded, by those
+	// of the last checkpoint before it. The headers `Kueueweb-Checkpoint`, `Kueueweb-Exact` and `Kueueweb-Inexact-Reason`
+	// say which. 404 with the reason NoCheckpoint: none is kept.
 	At time.Time `query:"at"`
 	// The name of a cluster, or several separated by commas; `*`: all clusters in which you have a role.
 	Cluster string `query:"cluster"`
@@ -3451,8 +3465,9 @@ func (c *Client) WorkloadsCreate(ctx context.Context, body any, params *Workload
 
 // WorkloadsRetrieveParams are the query parameters of WorkloadsRetrieve.
 type WorkloadsRetrieveParams struct {
-	// Answer by the last checkpoint at or before this moment, reduced to the data that you may see now. The headers
-	// `Kueueweb-Checkpoint` and `Kueueweb-Exact` name it. 404 with the reason NoCheckpoint: none is kept.
+	// Answer by the rows of this moment, reduced to the data that you may see now; if changes were not recorded, by those
+	// of the last checkpoint before it. The headers `Kueueweb-Checkpoint`, `Kueueweb-Exact` and `Kueueweb-Inexact-Reason`
+	// say which. 404 with the reason NoCheckpoint: none is kept.
 	At time.Time `query:"at"`
 	// The cluster's name.
 	Cluster string `query:"cluster"`
@@ -3548,8 +3563,9 @@ func (c *Client) WorkloadsEventsAll(ctx context.Context, namespace string, name 
 
 // WorkloadsExplanationRetrieveParams are the query parameters of WorkloadsExplanationRetrieve.
 type WorkloadsExplanationRetrieveParams struct {
-	// Answer by the last checkpoint at or before this moment, reduced to the data that you may see now. The headers
-	// `Kueueweb-Checkpoint` and `Kueueweb-Exact` name it. 404 with the reason NoCheckpoint: none is kept.
+	// Answer by the rows of this moment, reduced to the data that you may see now; if changes were not recorded, by those
+	// of the last checkpoint before it. The headers `Kueueweb-Checkpoint`, `Kueueweb-Exact` and `Kueueweb-Inexact-Reason`
+	// say which. 404 with the reason NoCheckpoint: none is kept.
 	At time.Time `query:"at"`
 	// The cluster's name.
 	Cluster string `query:"cluster"`
@@ -3701,7 +3717,7 @@ func (c *Client) WorkloadsRequeue(ctx context.Context, namespace string, name st
 type WorkloadsSamplesListParams struct {
 	// The cluster's name.
 	Cluster string `query:"cluster"`
-	// How far back, in seconds.
+	// How far back, in hours.
 	Hours      float64 `query:"hours"`
 	Resolution string  `query:"resolution"`
 }
@@ -3736,8 +3752,9 @@ type WorkloadsCountsRetrieveParams struct {
 	AdmittedSince time.Time `query:"admitted_since"`
 	// Admitted before this time.
 	AdmittedUntil time.Time `query:"admitted_until"`
-	// Answer by the last checkpoint at or before this moment, reduced to the data that you may see now. The headers
-	// `Kueueweb-Checkpoint` and `Kueueweb-Exact` name it. 404 with the reason NoCheckpoint: none is kept.
+	// Answer by the rows of this moment, reduced to the data that you may see now; if changes were not recorded, by those
+	// of the last checkpoint before it. The headers `Kueueweb-Checkpoint`, `Kueueweb-Exact` and `Kueueweb-Inexact-Reason`
+	// say which. 404 with the reason NoCheckpoint: none is kept.
 	At time.Time `query:"at"`
 	// The property to count by: status, reason, namespace, cluster_queue, local_queue, priority_class, submitted_by,
 	// cluster, state, node, or `label:` and the key of a label. A workload with pods on several nodes is counted on each;

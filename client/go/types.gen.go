@@ -918,6 +918,9 @@ const (
 	EventEnumQueueStarved      EventEnum = "QueueStarved"
 	EventEnumDeviceFailed      EventEnum = "DeviceFailed"
 	EventEnumSchedulerSilent   EventEnum = "SchedulerSilent"
+	EventEnumDevicesIdle       EventEnum = "DevicesIdle"
+	EventEnumQuotaUsed         EventEnum = "QuotaUsed"
+	EventEnumShareBelow        EventEnum = "ShareBelow"
 )
 
 // A workload that loses its quota.
@@ -2666,7 +2669,8 @@ type PatchedReservationRequest struct {
 	Nodes   *NodesRequest   `json:"nodes,omitempty"`
 	Allowed *AllowedRequest `json:"allowed,omitempty"`
 	// The treatment of workloads that use the nodes at the start and are not allowed to. Wait lets them run, and the
-	// window is Busy until they end; Evict evicts them.
+	// window is Busy until they end; Evict evicts them. With Evict, a window that returns lends its nodes also to
+	// workloads without a time limit.
 	// * `Wait` - Wait
 	IfBusy *IfBusyEnum `json:"if_busy,omitempty"`
 	// The purpose, for readers of the calendar.
@@ -2720,13 +2724,19 @@ type PatchedRoleBindingRequest struct {
 // A notification rule: the event, and the channels besides the page.
 type PatchedRuleRequest struct {
 	Event *EventEnum `json:"event,omitempty"`
-	// For WorkloadWaits, QueueStarved and SchedulerSilent: minutes before the event is sent.
+	// For events that last, such as WorkloadWaits and QuotaUsed: minutes before the event is sent.
 	Minutes *int64 `json:"minutes,omitempty"`
+	// For DevicesIdle (busy below), QuotaUsed (used at least, of the nominal quota) and ShareBelow (used below, of the
+	// quota that the queue deserves, else of the nominal one, while workloads wait): a percentage.
+	Threshold *int64 `json:"threshold,omitempty"`
 	// Empty: every queue that the user may see.
 	ClusterQueue *string                   `json:"cluster_queue,omitempty"`
 	Channels     []NotificationChannelEnum `json:"channels,omitzero"`
 	WebhookURL   *string                   `json:"webhook_url,omitempty"`
-	Enabled      *bool                     `json:"enabled,omitempty"`
+	// The form of the webhook's body: json, or the form that a chat service reads.
+	// * `json` - json
+	WebhookFormat *WebhookFormatEnum `json:"webhook_format,omitempty"`
+	Enabled       *bool              `json:"enabled,omitempty"`
 }
 
 // A RuntimeClass.
@@ -3738,7 +3748,8 @@ type Reservation struct {
 	Nodes   *Nodes     `json:"nodes,omitempty"`
 	Allowed *Allowed   `json:"allowed,omitempty"`
 	// The treatment of workloads that use the nodes at the start and are not allowed to. Wait lets them run, and the
-	// window is Busy until they end; Evict evicts them.
+	// window is Busy until they end; Evict evicts them. With Evict, a window that returns lends its nodes also to
+	// workloads without a time limit.
 	// * `Wait` - Wait
 	IfBusy *IfBusyEnum `json:"if_busy,omitempty"`
 	// The purpose, for readers of the calendar.
@@ -3786,7 +3797,8 @@ type ReservationRequest struct {
 	Nodes   *NodesRequest   `json:"nodes,omitempty"`
 	Allowed *AllowedRequest `json:"allowed,omitempty"`
 	// The treatment of workloads that use the nodes at the start and are not allowed to. Wait lets them run, and the
-	// window is Busy until they end; Evict evicts them.
+	// window is Busy until they end; Evict evicts them. With Evict, a window that returns lends its nodes also to
+	// workloads without a time limit.
 	// * `Wait` - Wait
 	IfBusy *IfBusyEnum `json:"if_busy,omitempty"`
 	// The purpose, for readers of the calendar.
@@ -3810,7 +3822,8 @@ type ReservationRequestRequest struct {
 	Nodes   *NodesRequest   `json:"nodes,omitempty"`
 	Allowed *AllowedRequest `json:"allowed,omitempty"`
 	// The treatment of workloads that use the nodes at the start and are not allowed to. Wait lets them run, and the
-	// window is Busy until they end; Evict evicts them.
+	// window is Busy until they end; Evict evicts them. With Evict, a window that returns lends its nodes also to
+	// workloads without a time limit.
 	// * `Wait` - Wait
 	IfBusy *IfBusyEnum `json:"if_busy,omitempty"`
 	// The purpose, for readers of the calendar.
@@ -4068,13 +4081,19 @@ type Rule struct {
 	// The name, as in addresses, manifests and metrics.
 	Cluster string    `json:"cluster"`
 	Event   EventEnum `json:"event"`
-	// For WorkloadWaits, QueueStarved and SchedulerSilent: minutes before the event is sent.
+	// For events that last, such as WorkloadWaits and QuotaUsed: minutes before the event is sent.
 	Minutes *int64 `json:"minutes,omitempty"`
+	// For DevicesIdle (busy below), QuotaUsed (used at least, of the nominal quota) and ShareBelow (used below, of the
+	// quota that the queue deserves, else of the nominal one, while workloads wait): a percentage.
+	Threshold *int64 `json:"threshold,omitempty"`
 	// Empty: every queue that the user may see.
 	ClusterQueue *string                   `json:"cluster_queue,omitempty"`
 	Channels     []NotificationChannelEnum `json:"channels,omitzero"`
 	WebhookURL   *string                   `json:"webhook_url,omitempty"`
-	Enabled      *bool                     `json:"enabled,omitempty"`
+	// The form of the webhook's body: json, or the form that a chat service reads.
+	// * `json` - json
+	WebhookFormat *WebhookFormatEnum `json:"webhook_format,omitempty"`
+	Enabled       *bool              `json:"enabled,omitempty"`
 	// When the rule was made; earlier events are not reported.
 	CreatedAt time.Time `json:"created_at"`
 }
@@ -4103,13 +4122,19 @@ const (
 // A notification rule: the event, and the channels besides the page.
 type RuleRequest struct {
 	Event EventEnum `json:"event"`
-	// For WorkloadWaits, QueueStarved and SchedulerSilent: minutes before the event is sent.
+	// For events that last, such as WorkloadWaits and QuotaUsed: minutes before the event is sent.
 	Minutes *int64 `json:"minutes,omitempty"`
+	// For DevicesIdle (busy below), QuotaUsed (used at least, of the nominal quota) and ShareBelow (used below, of the
+	// quota that the queue deserves, else of the nominal one, while workloads wait): a percentage.
+	Threshold *int64 `json:"threshold,omitempty"`
 	// Empty: every queue that the user may see.
 	ClusterQueue *string                   `json:"cluster_queue,omitempty"`
 	Channels     []NotificationChannelEnum `json:"channels,omitzero"`
 	WebhookURL   *string                   `json:"webhook_url,omitempty"`
-	Enabled      *bool                     `json:"enabled,omitempty"`
+	// The form of the webhook's body: json, or the form that a chat service reads.
+	// * `json` - json
+	WebhookFormat *WebhookFormatEnum `json:"webhook_format,omitempty"`
+	Enabled       *bool              `json:"enabled,omitempty"`
 }
 
 // A RuntimeClass.
@@ -4666,6 +4691,16 @@ type WatcherHealth struct {
 	Alive       bool       `json:"alive"`
 	LastEventAt *time.Time `json:"last_event_at"`
 }
+
+type WebhookFormatEnum string
+
+const (
+	WebhookFormatEnumJSON     WebhookFormatEnum = "json"
+	WebhookFormatEnumSlack    WebhookFormatEnum = "slack"
+	WebhookFormatEnumTeams    WebhookFormatEnum = "teams"
+	WebhookFormatEnumFeishu   WebhookFormatEnum = "feishu"
+	WebhookFormatEnumDingtalk WebhookFormatEnum = "dingtalk"
+)
 
 // The answer to a plan, compared with no change.
 type WhatIf struct {
