@@ -18,7 +18,7 @@ from typing import Final
 
 import pytest
 
-from tests.kubernetes.test_kubectl import Kubectl
+from tests.kubernetes.test_kubectl import Kubectl, start_pod
 from tests.kubernetes_clients.conftest import surroundings
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -93,6 +93,13 @@ def test_views(k9s: Start) -> None:
         with k9s("alice", view, *options) as screen:
             for text in texts:
                 screen.shows(text)
+
+
+def test_pods(k9s: Start) -> None:
+    start_pod("first")
+    with k9s("bob", "pods", "-n", "team-a") as screen:
+        screen.shows("first-0")
+        screen.shows("Running")
 
 
 def test_describe(k9s: Start) -> None:
