@@ -4,7 +4,6 @@ They are off after the migration. An insertion is recorded as the keys of its ro
 replaced, a deletion as the whole row: enough to undo them.
 """
 
-import django.contrib.postgres.operations
 from django.db import migrations, models
 
 # The tables of checkpoints as of this migration, without the estimates, which are renewed each minute.
@@ -63,6 +62,13 @@ BEGIN
 END $$;
 """
 
+NO_FUNCTIONS = """
+DROP AGGREGATE kueueweb_merged(hstore);
+DROP FUNCTION kueueweb_record_changes() CASCADE;
+DROP FUNCTION kueueweb_record_settings() CASCADE;
+DROP FUNCTION kueueweb_change_moment();
+"""
+
 
 def triggers() -> str:
     statements = []
@@ -97,7 +103,8 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
-        django.contrib.postgres.operations.HStoreExtension(),
+        # Not Django's operation: its reverse drops the extension, which the functions below need.
+        migrations.RunSQL("CREATE EXTENSION IF NOT EXISTS hstore", migrations.RunSQL.noop),
         migrations.CreateModel(
             name="RowChange",
             fields=[
@@ -138,6 +145,6 @@ class Migration(migrations.Migration):
                 null=True, help_text="Since when its changes are recorded without a gap; null: not recorded."
             ),
         ),
-        migrations.RunSQL(FUNCTIONS, migrations.RunSQL.noop),
+        migrations.RunSQL(FUNCTIONS, NO_FUNCTIONS),
         migrations.RunSQL(triggers(), migrations.RunSQL.noop),
     ]

@@ -44,6 +44,11 @@ kind: Queue
 metadata: {name: volcanic}
 spec: {weight: 2, capability: {cpu: 4}}
 """
+SLURM: Final = "ClusterName=tux\nNodeName=n[1-2] CPUs=8 RealMemory=16000\nPartitionName=batch Nodes=ALL\n"
+ACCOUNTS: Final = (
+    "# To edit this file start with a cluster line for the new cluster\nCluster - 'tux':Fairshare=1\nParent - 'root'\n"
+    "Account - 'physics':Description='p':Organization='u'\nParent - 'physics'\nUser - 'ada':DefaultAccount='physics'\n"
+)
 
 
 def commands(page: str, title: str = "") -> list[str]:
@@ -93,15 +98,18 @@ class Reader:
         values["JOB"] = named.job.name if named is not None and named.job is not None else "none"
         for word, value in values.items():
             command = re.sub(rf"{re.escape(word)}(?![A-Z])", value, command)
-        return re.sub(r"[\w-]+\.(?:yaml|sh)", lambda file: str(self._folder / file[0]), command)
+        return re.sub(r"[\w-]+\.(?:yaml|sh|conf|cfg)", lambda file: str(self._folder / file[0]), command)
 
     def _manage(self, words: list[str]) -> str:
         assert words[0] in get_commands(), words
         if words[0] != "convert":
             return words[0]  # tests/kubernetes/test_checkup.py runs them
         output = io.StringIO()
-        call_command("convert", words[1], stdout=output, stderr=io.StringIO())
-        Path(words[3]).write_text(output.getvalue())
+        arguments, target = (words[:-2], Path(words[-1])) if words[-2] == ">" else (words, None)
+        call_command(*arguments, stdout=output, stderr=io.StringIO())
+        assert output.getvalue()
+        if target is not None:
+            target.write_text(output.getvalue())
         return output.getvalue()
 
 
@@ -134,6 +142,7 @@ def folder(tmp_path: Path) -> Path:
     [roles] = re.findall(r"`roles\.yaml`:\n\n((?: +.+\n)+)", admin)
     queue = texts.joined(texts.cluster_queue("team-b"), texts.local_queue("b", "team-b", "ai-research"))
     files = {"job.yaml": JOB, "train.sh": SCRIPT, "volcano.yaml": VOLCANO, "kueue-queues.yaml": queue}
+    files |= {"slurm.conf": SLURM, "accounts.cfg": ACCOUNTS}
     for name, text in {**files, "roles.yaml": roles}.items():
         (tmp_path / name).write_text(text)
     return tmp_path
