@@ -81,6 +81,17 @@ class Api:
             return json.load(answer)
 
 
+def device_of(admin: Api, name: str, page: Page) -> dict[str, str]:
+    """The slice that the workload got, as soon as it has one."""
+    for _ in range(100):
+        devices = admin.get(f"workloads/ai-research/{name}/")["devices"]
+        if devices:
+            slice_: dict[str, str] = devices[0]
+            return slice_
+        page.wait_for_timeout(100)
+    raise AssertionError(f"{name} got no device")
+
+
 def job(
     name: str,
     *,

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from playwright.sync_api import Page, expect
 
-from tests.e2e.conftest import Api
+from tests.e2e.conftest import Api, device_of
 
 
 def test_every_device_of_every_node_is_there(page: Page, log_in: Callable[[str], None]) -> None:
@@ -35,17 +35,6 @@ def test_another_tenants_slice_is_occupied_without_a_name(
     expect(page.get_by_role("button", name=re.compile("^Device .*: Full,"))).not_to_have_count(0)
     expect(page.get_by_role("main")).not_to_contain_text("ai-research")
     expect(page.get_by_role("main")).not_to_contain_text(name)
-
-
-def device_of(admin: Api, name: str, page: Page) -> dict[str, str]:
-    """The slice that the workload got, as soon as it has one."""
-    for _ in range(100):
-        devices = admin.get(f"workloads/ai-research/{name}/")["devices"]
-        if devices:
-            slice_: dict[str, str] = devices[0]
-            return slice_
-        page.wait_for_timeout(100)
-    raise AssertionError(f"{name} got no device")
 
 
 def test_an_admin_cordons_and_uncordons_a_device(page: Page, log_in: Callable[[str], None]) -> None:

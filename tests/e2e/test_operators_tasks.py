@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.e2e.conftest import Api
+from tests.e2e.conftest import Api, device_of
 
 MAX_CLICKS = 3
 
@@ -148,8 +148,11 @@ def test_which_node_is_the_emptiest(pointer: Pointer) -> None:
 
 def test_drain_a_card_and_see_who_stops(pointer: Pointer, admin: Api, jobs: list[str]) -> None:
     jobs.append(admin.submit("task-drained", memory_mib=81_920, cores_percent=100))
+    slice_ = device_of(admin, jobs[-1], pointer.page)
+    device = admin.get(f"devices/{slice_['uuid']}/")
     pointer.go("GPUs")
-    pointer.click(pointer.main.get_by_role("button", name=re.compile(r"^Device .*: Full,.*")).last)
+    node = pointer.main.get_by_role("region", name=f"Node {slice_['node']}")
+    pointer.click(node.get_by_role("button", name=re.compile(rf"^Device {device['index']} .*: Full,")))
     pointer.click(pointer.dialog.get_by_role("button", name="Drain", exact=True))
     question = pointer.page.get_by_role("dialog", name=re.compile("^Drain "))
     expect(question).to_contain_text(re.compile(r"1 workload stops.*: ai-research/\S*task-drained"))
