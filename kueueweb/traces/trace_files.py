@@ -85,7 +85,7 @@ def _of_sacct(rows: csv.DictReader[str]) -> Iterator[TraceJob]:
             continue  # never ran
         resources = _tres(row.get("AllocTRES") or row.get("ReqTRES") or "")
         pods = max(1, int(resources.get("node") or row.get("NNodes") or row.get("AllocNodes") or 1))
-        devices = int(resources.get("gres/gpu") or 0)
+        devices = _gpus(resources)
         pods = pods if devices % pods == 0 else 1
         requests = {"cpu": str(int(resources.get("cpu") or row.get("AllocCPUS") or 1) / pods)}
         if "mem" in resources:
@@ -133,6 +133,13 @@ def _elapsed(row: Row, line: int) -> float:
 
 def _tres(text: str) -> dict[str, str]:
     return dict(part.split("=", 1) for part in text.split(",") if "=" in part)
+
+
+def _gpus(resources: Mapping[str, str]) -> int:
+    """Return the GPUs of all types: a site that accounts types alone has no `gres/gpu`, but `gres/gpu:a100`."""
+    whole = resources.get("gres/gpu")
+    of_types = [int(count) for name, count in resources.items() if name.startswith("gres/gpu:")]
+    return int(whole) if whole else sum(of_types)
 
 
 def _memory(text: str, pods: int, line: int) -> str:

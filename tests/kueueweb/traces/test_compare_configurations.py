@@ -36,6 +36,12 @@ SACCT = [
 ]
 
 
+@pytest.mark.parametrize("resources", ["gres/gpu:a100=6,gres/gpu:h100=2", "gres/gpu=8,gres/gpu:a100=6,gres/gpu:h100=2"])
+def test_gpus_of_types_are_counted_once(resources: str) -> None:
+    first = next(job for job in read_jobs([SACCT[0], SACCT[1].replace("gres/gpu=8", resources)]) if job.name == "job-7")
+    assert first.devices == 8
+
+
 def test_pods_of_openb_are_jobs_from_their_scheduling_to_their_deletion() -> None:
     first, second = read_jobs(OPENB)
     assert (first.name, first.queue, first.submitted_at, first.run_seconds, first.devices) == (
