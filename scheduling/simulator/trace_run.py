@@ -146,7 +146,7 @@ class _TraceRun:
         return next(iter(found.items()), None)
 
     def run(self) -> None:
-        """Run until all jobs have ended, or none of those that wait can start."""
+        """Run until all jobs have ended, or no waiting job can start."""
         before, next_sample, taken = 0.0, 0.0, 0
         for now in self._simulator.instants():
             seconds = min(now, self._end) - min(before, self._end)

@@ -129,7 +129,7 @@ def differences(known: dict[str, list[bytes]], then: dict[str, list[bytes]]) -> 
 @pytest.mark.usefixtures("recording")
 def test_each_moment_shows_its_rows_and_decides_as_it_did(seed: int, topology: bool) -> None:
     """Between, before and after checkpoints."""
-    chance, now = random.Random(seed), timezone.now().timestamp()  # those that finish are in a checkpoint for an hour
+    chance, now = random.Random(seed), timezone.now().timestamp()  # a checkpoint has finished workloads for an hour
     cluster = make_cluster()
     make_queues(cluster)
     apply_manifests(cluster, TOPOLOGY if topology else CHECK, user=None)

@@ -23,7 +23,9 @@ from tests.users import make_user
 ROOT: Final = Path(__file__).resolve().parents[2]
 CLIENT: Final = ROOT / "client" / "go"
 _SECONDS: Final = 600
-needs_go = pytest.mark.skipif(shutil.which("go") is None, reason="Go is not installed")
+needs_go = pytest.mark.skipif(
+    shutil.which("go") is None, reason="the client is in Go, and this machine has no Go to compile it"
+)
 
 
 def go(*words: str) -> str:

@@ -195,7 +195,7 @@ def _nodes_of(partition: Mapping[str, str], read: _Read, made: Translation) -> l
 
 
 def _flavors(read: _Read, members: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
-    """Return the nodes of each flavor: those that are in the same partitions."""
+    """Return the nodes of each flavor. Nodes in the same partitions are one flavor."""
     inside = {name: frozenset(nodes) for name, nodes in members.items()}
     groups: dict[tuple[str, ...], list[str]] = {}
     for node in read.nodes:

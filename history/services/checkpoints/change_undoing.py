@@ -59,13 +59,13 @@ SELECT key, value FROM each((
 
 
 def take_recorded_changes(cursor: CursorWrapper, after: datetime) -> None:
-    """Take the changes after that moment from those that no checkpoint has yet."""
+    """Take the changes after that moment from the table of recorded changes."""
     cursor.execute(_CREATE)
     cursor.execute(_TAKE_RECORDED, [after])
 
 
 def take_kept_changes(cursor: CursorWrapper, content: bytes, after: datetime) -> None:
-    """Take the changes after that moment from those of a checkpoint. Raises DamagedContent."""
+    """Take the changes after that moment from a checkpoint. Raises DamagedContent."""
     inflater = zlib.decompressobj()
     try:
         rows = inflater.decompress(content, MOST_CHANGE_BYTES + 1)

@@ -104,7 +104,7 @@ def schemas(kind: str, place: str) -> dict[str, dict[str, Any]]:
 
 
 def _plain_fields(name: str) -> Iterator[_Field]:
-    """Yield the fields of a message, those that are written into it included."""
+    """Yield the fields of a message, and of the messages that are written into it."""
     for field in _messages()[name].values():
         if field.name:
             yield field

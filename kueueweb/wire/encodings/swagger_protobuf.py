@@ -33,7 +33,7 @@ def swagger_in_protobuf() -> bytes:
 
 
 def _schema(schema: Schema) -> bytes:
-    """Return a schema; its fields are those that our documents have."""
+    """Return a schema with the fields that occur in our documents."""
     parts = [_text(number, schema[word]) for word, number in _TEXTS.items() if word in schema]
     parts += [_field(5, _any(schema["default"]))] if "default" in schema else []
     parts += [_text(19, name) for name in schema.get("required", ())]

@@ -110,9 +110,9 @@ def met_query() -> str:
 
 
 def lock_with_awaiting(cluster: Cluster, keys: Iterable[tuple[str, str]]) -> None:
-    """Lock workloads (namespace, name), the others of their jobs, and those that wait for these jobs, in the common
-    lock order. With arrays PostgreSQL uses the indexes, and with subqueries none. `IS TRUE` keeps the planner from a
-    nested loop over the waiting workloads and the jobs.
+    """Lock workloads (namespace, name), all other workloads of their jobs, and the workloads that wait for these jobs,
+    in the common lock order. With arrays PostgreSQL uses the indexes, and with subqueries none. `IS TRUE` keeps the
+    planner from a nested loop over the waiting workloads and the jobs.
 
     A deletion calls it first: it opens gates while it holds its own workloads, and two deletions could otherwise wait
     for each other.
